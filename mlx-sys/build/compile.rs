@@ -1,0 +1,110 @@
+//! Compiles mlx-c into a static library, once for a source, MLX, compiler and set of flags.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::cache::{self, Cache};
+use crate::error::{BuildError, Result};
+use crate::runtime::EXPORTS;
+use crate::settings::{MLX_VERSION, Settings};
+
+const LIBRARY: &str = "libmlxc.a";
+
+/// Puts `libmlxc.a` into `out_dir`, compiling it unless the cache has it.
+pub fn mlx_c(cache: &Cache, settings: &Settings, source: &Path, include: &Path, out_dir: &Path) -> Result<()> {
+    let shim = Path::new("native/format_shim.h");
+    let shim = shim.canonicalize().map_err(|e| BuildError::io("find", shim, &e))?;
+    let mut build = cc::Build::new();
+    build
+        .cpp(true)
+        .std("c++20")
+        .include(source)
+        .include(include)
+        .flag("-include")
+        .flag(&shim)
+        // The same library serves debug and release builds: mlx-c only passes calls on.
+        .opt_level(2)
+        .debug(false)
+        .pic(true)
+        .warnings(false)
+        .cargo_metadata(false)
+        // The linker line is written by the build script; what cc would print names one library of two.
+        .cpp_link_stdlib(None);
+    let compiler = build.try_get_compiler().map_err(|e| no_compiler(&e.to_string()))?;
+    let key = cache::digest(
+        &[&source.join("mlx"), include],
+        &[
+            &settings.target.triple,
+            &version_of(compiler.path())?,
+            "c++20 -O2 -fPIC",
+            &fs::read_to_string(&shim).map_err(|e| BuildError::io("read", &shim, &e))?,
+        ],
+    )?;
+    let folder = cache.entry(&format!("mlxc-{}", key.get(..16).unwrap_or(&key)), &key, |folder| {
+        let objects = out_dir.join("mlxc");
+        let sources = sources(source)?;
+        build.files(&sources).out_dir(&objects).try_compile("mlxc").map_err(|e| {
+            BuildError::new("cannot compile mlx-c").cause(e.to_string()).hint(format!(
+                "it needs a C++20 compiler (g++ 12 or clang 16 and newer) and the headers of MLX {MLX_VERSION}; CXX names another compiler"
+            ))
+        })?;
+        copy(&objects.join(LIBRARY), &folder.join(LIBRARY))
+    })?;
+    // The copy outlives a cache that is emptied between two builds.
+    copy(&folder.join(LIBRARY), &out_dir.join(LIBRARY))
+}
+
+fn sources(source: &Path) -> Result<Vec<PathBuf>> {
+    let folder = source.join("mlx/c");
+    let sources: Vec<PathBuf> =
+        cache::files(&folder)?.into_iter().filter(|path| path.extension().is_some_and(|ext| ext == "cpp")).collect();
+    if sources.is_empty() {
+        return Err(BuildError::new(format!("{} has no C++ files", folder.display()))
+            .hint("MLX_C_SOURCE names the folder of mlx-c's sources"));
+    }
+    Ok(sources)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::copy(from, to).map(|_| ()).map_err(|e| BuildError::io("copy", from, &e))
+}
+
+fn version_of(compiler: &Path) -> Result<String> {
+    let output = Command::new(compiler).arg("--version").output();
+    let output = output.map_err(|e| no_compiler(&format!("{}: {e}", compiler.display())))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn no_compiler(why: &str) -> BuildError {
+    BuildError::new("mlx-c cannot be compiled without a C++ compiler")
+        .cause(why)
+        .hint("install one (Debian: apt-get install g++; macOS: xcode-select --install), or name it in CXX")
+}
+
+/// The folder of the C compiler's own headers (`stddef.h`), for a libclang that came without any.
+pub fn compiler_headers() -> Option<PathBuf> {
+    let compiler = cc::Build::new().cargo_metadata(false).try_get_compiler().ok()?;
+    let output = Command::new(compiler.path()).arg("-print-file-name=include").output().ok()?;
+    let folder = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    folder.join("stddef.h").is_file().then_some(folder)
+}
+
+/// Whether the linker that rustc will use knows the options in [`EXPORTS`]: GNU ld before 2.35 and gold do not.
+pub fn linker_exports(settings: &Settings, out_dir: &Path) -> bool {
+    let Some(rustc) = std::env::var_os("RUSTC") else { return false };
+    let source = out_dir.join("probe.rs");
+    if fs::write(&source, "fn main() {}\n").is_err() {
+        return false;
+    }
+    let mut probe = Command::new(rustc);
+    probe.args(["--edition=2024", "--crate-name=probe", "--target", &settings.target.triple]);
+    probe.arg("-o").arg(out_dir.join("probe")).arg(&source);
+    if let Some(linker) = std::env::var_os("RUSTC_LINKER") {
+        probe.arg("-C").arg(format!("linker={}", linker.to_string_lossy()));
+    }
+    let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    probe.args(flags.split('\x1f').filter(|flag| !flag.is_empty()));
+    probe.args(EXPORTS.map(|export| format!("-Clink-arg={export}")));
+    probe.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
