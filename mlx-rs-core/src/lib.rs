@@ -40,10 +40,14 @@ mod array;
 pub mod device;
 mod element;
 mod error;
+pub mod fast;
 mod ffi;
+pub mod fft;
+pub mod linalg;
 pub mod memory;
 mod operators;
 pub mod ops;
+pub mod random;
 pub mod transforms;
 
 pub use array::Array;

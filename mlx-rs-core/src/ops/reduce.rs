@@ -1,0 +1,116 @@
+//! Reductions over axes: `None` reduces all of them, `keepdims` leaves them with size 1.
+//!
+//! ```
+//! use mlx_rs_core::{Array, ops};
+//! let a = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+//! assert_eq!(ops::sum(&a, None, false)?.item::<f32>()?, 10.0);
+//! assert_eq!(ops::max(&a, Some(&[0]), true)?.to_vec::<f32>()?, [3.0, 4.0]);
+//! assert_eq!(ops::var(&a, Some(&[1]), false, 1)?.to_vec::<f32>()?, [0.5, 0.5]);
+//! # Ok::<(), mlx_rs_core::Error>(())
+//! ```
+
+use super::call::op;
+use crate::array::Array;
+use crate::error::Result;
+
+macro_rules! reduction {
+    ($($(#[$doc:meta])+ $name:ident => $all:ident, $axis:ident, $axes:ident;)*) => {$(
+        $(#[$doc])+
+        ///
+        /// The reduced axes go, or stay with size 1 under `keepdims`.
+        ///
+        /// # Errors
+        /// An axis out of range or given twice, or (for `max`, `min`, `median`) nothing to reduce.
+        pub fn $name(a: &Array, axes: Option<&[i32]>, keepdims: bool) -> Result<Array> {
+            match axes {
+                None => op!(stringify!($name), $all(a, keepdims)),
+                Some(&[axis]) => op!(stringify!($name), $axis(a, axis, keepdims)),
+                Some(axes) => op!(stringify!($name), $axes(a, [axes], keepdims)),
+            }
+        }
+    )*};
+}
+
+macro_rules! spread {
+    ($($(#[$doc:meta])+ $name:ident => $all:ident, $axis:ident, $axes:ident;)*) => {$(
+        $(#[$doc])+
+        ///
+        /// The divisor is the count less `ddof`.
+        ///
+        /// # Errors
+        /// An axis out of range or given twice.
+        pub fn $name(a: &Array, axes: Option<&[i32]>, keepdims: bool, ddof: i32) -> Result<Array> {
+            match axes {
+                None => op!(stringify!($name), $all(a, keepdims, ddof)),
+                Some(&[axis]) => op!(stringify!($name), $axis(a, axis, keepdims, ddof)),
+                Some(axes) => op!(stringify!($name), $axes(a, [axes], keepdims, ddof)),
+            }
+        }
+    )*};
+}
+
+macro_rules! arg_reduction {
+    ($($(#[$doc:meta])+ $name:ident => $all:ident, $axis:ident;)*) => {$(
+        $(#[$doc])+
+        ///
+        /// `None` looks through the flattened array. The result is uint32.
+        ///
+        /// # Errors
+        /// An axis out of range, or nothing to look through.
+        pub fn $name(a: &Array, axis: Option<i32>, keepdims: bool) -> Result<Array> {
+            match axis {
+                None => op!(stringify!($name), $all(a, keepdims)),
+                Some(axis) => op!(stringify!($name), $axis(a, axis, keepdims)),
+            }
+        }
+    )*};
+}
+
+reduction! {
+    /// The sum; bools and small integers sum as int32.
+    sum => mlx_sum, mlx_sum_axis, mlx_sum_axes;
+    /// The product.
+    prod => mlx_prod, mlx_prod_axis, mlx_prod_axes;
+    /// The mean, in a floating dtype.
+    mean => mlx_mean, mlx_mean_axis, mlx_mean_axes;
+    /// The greatest value; NaN if there is one.
+    max => mlx_max, mlx_max_axis, mlx_max_axes;
+    /// The smallest value; NaN if there is one.
+    min => mlx_min, mlx_min_axis, mlx_min_axes;
+    /// The middle value, or the mean of the two middle ones.
+    median => mlx_median, mlx_median_axis, mlx_median_axes;
+    /// `log(sum(exp(a)))` without overflow.
+    logsumexp => mlx_logsumexp, mlx_logsumexp_axis, mlx_logsumexp_axes;
+    /// Whether all are non-zero.
+    all => mlx_all, mlx_all_axis, mlx_all_axes;
+    /// Whether any is non-zero.
+    any => mlx_any, mlx_any_axis, mlx_any_axes;
+    /// How many are non-zero.
+    count_nonzero => mlx_count_nonzero, mlx_count_nonzero_axis, mlx_count_nonzero_axes;
+}
+
+spread! {
+    /// The variance.
+    var => mlx_var, mlx_var_axis, mlx_var_axes;
+    /// The standard deviation.
+    std => mlx_std, mlx_std_axis, mlx_std_axes;
+}
+
+arg_reduction! {
+    /// The index of the greatest value, the first of equals.
+    argmax => mlx_argmax, mlx_argmax_axis;
+    /// The index of the smallest value, the first of equals.
+    argmin => mlx_argmin, mlx_argmin_axis;
+}
+
+/// `exp(a)` over its sum along `axes`; `precise` sums half-precision inputs in float32.
+///
+/// # Errors
+/// An axis out of range or given twice.
+pub fn softmax(a: &Array, axes: Option<&[i32]>, precise: bool) -> Result<Array> {
+    match axes {
+        None => op!("softmax", mlx_softmax(a, precise)),
+        Some(&[axis]) => op!("softmax", mlx_softmax_axis(a, axis, precise)),
+        Some(axes) => op!("softmax", mlx_softmax_axes(a, [axes], precise)),
+    }
+}
