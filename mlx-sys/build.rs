@@ -40,7 +40,10 @@ fn run() -> Result<()> {
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=native");
     let settings = Settings::read(&mut |name| {
-        println!("cargo::rerun-if-env-changed={name}");
+        // TARGET and HOST are cargo's own words to a build script, no variables of the user's.
+        if !matches!(name, "TARGET" | "HOST") {
+            println!("cargo::rerun-if-env-changed={name}");
+        }
         std::env::var_os(name)
     })?;
     let out_dir = PathBuf::from(std::env::var_os("OUT_DIR").ok_or_else(|| BuildError::new("OUT_DIR is not set"))?);

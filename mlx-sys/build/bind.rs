@@ -22,6 +22,8 @@ pub fn headers(cache: &Cache, settings: &Settings, source: &Path, wheel: &Wheel,
         // Half floats exist as a C type on ARM only and have no Rust type that is passed the same way. Arrays of them
         // are read through the accessors of 16-bit integers on every platform alike.
         .blocklist_item("float16_t|bfloat16_t|mlx_array_(item|data)_b?float16")
+        // Only ever passed on as a pointer; its fields are the C library's own affair.
+        .opaque_type("_IO_FILE|__sFILE")
         .prepend_enum_name(false)
         .generate_comments(true)
         .layout_tests(false);
@@ -31,10 +33,9 @@ pub fn headers(cache: &Cache, settings: &Settings, source: &Path, wheel: &Wheel,
         }
     }
     let bindings = builder.generate().map_err(|e| {
-        BuildError::new("cannot bind mlx-c's headers").cause(e.to_string()).hint(format!(
-            "libclang was taken from {}; LIBCLANG_PATH names another",
-            libclang.path.display()
-        ))
+        BuildError::new("cannot bind mlx-c's headers")
+            .cause(e.to_string())
+            .hint(format!("libclang was taken from {}; LIBCLANG_PATH names another", libclang.path.display()))
     })?;
     let file = out_dir.join("bindings.rs");
     bindings.write_to_file(&file).map_err(|e| BuildError::io("write", &file, &e))
@@ -85,6 +86,8 @@ fn installed() -> Option<PathBuf> {
         "/Applications/Xcode.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/lib",
     ];
     let folders = versions.into_iter().rev().map(|(_, folder)| folder).chain(fixed.map(PathBuf::from));
-    let mut folders = folders.filter(|folder| ["libclang.so", "libclang.so.1", "libclang.dylib"].iter().any(|name| folder.join(name).is_file()));
+    let mut folders = folders.filter(|folder| {
+        ["libclang.so", "libclang.so.1", "libclang.dylib"].iter().any(|name| folder.join(name).is_file())
+    });
     folders.next()
 }

@@ -33,7 +33,8 @@ pub fn mlx_c(cache: &Cache, settings: &Settings, source: &Path, include: &Path, 
         .cpp_link_stdlib(None);
     let compiler = build.try_get_compiler().map_err(|e| no_compiler(&e.to_string()))?;
     let key = cache::digest(
-        &[&source.join("mlx"), include],
+        // Not all of `include`: CUDA's wheels add headers for the run-time compiler that mlx-c does not see.
+        &[&source.join("mlx"), &include.join("mlx")],
         &[
             &settings.target.triple,
             &version_of(compiler.path())?,

@@ -27,7 +27,9 @@ pub fn wheel(cache: &Cache, wheel: &Wheel) -> Result<PathBuf> {
         let file = cache::files(&download)?
             .into_iter()
             .find(|path| path.extension().is_some_and(|ext| ext == "whl"))
-            .ok_or_else(|| BuildError::new(format!("pip downloaded no wheel of {}", wheel.folder())).offline_hint())?;
+            .ok_or_else(|| {
+            BuildError::new(format!("pip downloaded no wheel of {}", wheel.folder())).offline_hint()
+        })?;
         let output = Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&file).arg(folder).output();
         check(output, |why| {
             BuildError::new(format!("cannot unpack {}", file.display())).cause(why.text()).hint("is the disk full?")
@@ -54,7 +56,9 @@ pub fn mlx_c(cache: &Cache, settings: &Settings, vendor: &Path) -> Result<PathBu
             .arg(&manifest)
             .output();
         let output = check(output, |why| {
-            BuildError::new(format!("cannot fetch the sources of mlx-c {MLX_C_VERSION}")).cause(why.text()).offline_hint()
+            BuildError::new(format!("cannot fetch the sources of mlx-c {MLX_C_VERSION}"))
+                .cause(why.text())
+                .offline_hint()
         })?;
         let sources = crate_folder(&output.stdout, "mlx-sys", MLX_C_VERSION)?.join("src/mlx-c");
         cache::copy_tree(&sources, folder, |from, to| fs::copy(from, to).map(|_| ()))
@@ -63,7 +67,8 @@ pub fn mlx_c(cache: &Cache, settings: &Settings, vendor: &Path) -> Result<PathBu
 
 /// The folder of a package in the output of `cargo metadata`.
 pub fn crate_folder(metadata: &[u8], name: &str, version: &str) -> Result<PathBuf> {
-    let wrong = |why: &str| BuildError::new(format!("cargo metadata does not say where {name} {version} lies")).cause(why);
+    let wrong =
+        |why: &str| BuildError::new(format!("cargo metadata does not say where {name} {version} lies")).cause(why);
     let metadata: serde_json::Value = serde_json::from_slice(metadata).map_err(|e| wrong(&e.to_string()))?;
     let packages = metadata["packages"].as_array().ok_or_else(|| wrong("it lists no packages"))?;
     packages

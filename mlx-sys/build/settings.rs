@@ -145,8 +145,10 @@ fn mlx_source(get: Get<'_>) -> Result<MlxSource> {
     let prefix = folder(get, "MLX_PREFIX", "include/mlx/version.h", "an installed MLX, with include/ and lib/")?;
     let source = folder(get, "MLX_SOURCE", "mlx/version.h", "a checkout of MLX")?;
     match (prefix, source) {
-        (Some(_), Some(_)) => Err(BuildError::new("MLX_PREFIX and MLX_SOURCE are both set, and each names the MLX to use")
-            .hint("unset one of them")),
+        (Some(_), Some(_)) => {
+            Err(BuildError::new("MLX_PREFIX and MLX_SOURCE are both set, and each names the MLX to use")
+                .hint("unset one of them"))
+        }
         (Some(prefix), None) => Ok(MlxSource::Prefix(prefix)),
         (None, Some(source)) => Ok(MlxSource::Checkout(source)),
         (None, None) => Ok(MlxSource::Wheel),
@@ -191,8 +193,10 @@ fn blas(get: Get<'_>, target: &Target) -> Result<Blas> {
         None if target.is_macos() => Ok(Blas::Wheel),
         None => Ok(Blas::Builtin),
         Some(value) if value == "wheel" => Ok(Blas::Wheel),
-        Some(_) if target.is_macos() => Err(BuildError::new("MLX_BLAS cannot be changed on macOS, where MLX uses Accelerate")
-            .hint("unset MLX_BLAS")),
+        Some(_) if target.is_macos() => {
+            Err(BuildError::new("MLX_BLAS cannot be changed on macOS, where MLX uses Accelerate")
+                .hint("unset MLX_BLAS"))
+        }
         Some(value) if value == "builtin" => Ok(Blas::Builtin),
         Some(value) => {
             let path = PathBuf::from(&value);

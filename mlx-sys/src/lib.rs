@@ -2,8 +2,9 @@
 
 pub mod runtime;
 
-// #[cfg(mlx_blas_builtin)]
-// use mlx_cpu_kernels as _;
+// Named, so that its `cblas_*` functions are linked into every program and stand before those that libmlx brings.
+#[cfg(mlx_blas_builtin)]
+use mlx_cpu_kernels as _;
 
 mod bindings {
     #![allow(non_camel_case_types, non_upper_case_globals, non_snake_case, missing_docs)]

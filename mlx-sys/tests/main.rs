@@ -1,13 +1,29 @@
-//! The binding's tests.
+//! The tests of the bindings and of the steps that build them.
 
-use std::ffi::CStr;
+// The build script's modules, compiled once more so that `cargo test` runs their tests.
+#[allow(dead_code)]
+#[path = "../build/cache.rs"]
+mod cache;
+#[allow(dead_code)]
+#[path = "../build/error.rs"]
+mod error;
+#[allow(dead_code)]
+#[path = "../build/fetch.rs"]
+mod fetch;
+#[allow(dead_code)]
+#[path = "../build/pins.rs"]
+mod pins;
+#[allow(dead_code)]
+#[path = "../build/runtime.rs"]
+mod runtime;
+#[allow(dead_code)]
+#[path = "../build/settings.rs"]
+mod settings;
 
-#[test]
-fn the_linked_mlx_is_the_pinned_one() {
-    let mut text = unsafe { mlx_sys::mlx_string_new() };
-    let status = unsafe { mlx_sys::mlx_version(&mut text) };
-    assert_eq!(status, 0);
-    let version = unsafe { CStr::from_ptr(mlx_sys::mlx_string_data(text)) };
-    assert_eq!(version.to_str(), Ok(mlx_sys::runtime::MLX_VERSION));
-    unsafe { mlx_sys::mlx_string_free(text) };
-}
+mod cache_tests;
+mod fetch_tests;
+mod linked_tests;
+mod pins_tests;
+mod runtime_tests;
+mod settings_tests;
+mod surface_tests;
