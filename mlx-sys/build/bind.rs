@@ -12,8 +12,8 @@ use crate::settings::Settings;
 /// Binds the headers below `source` into `bindings.rs` in `out_dir`.
 pub fn headers(cache: &Cache, settings: &Settings, source: &Path, wheel: &Wheel, out_dir: &Path) -> Result<()> {
     let libclang = libclang(cache, settings, wheel)?;
-    // SAFETY: the build script has one thread, and this is how libclang's loader is told where to look.
-    unsafe { std::env::set_var("LIBCLANG_PATH", &libclang.path) };
+    // SAFETY: the build script has one thread here, and this is how libclang's loader is told where to look.
+    unsafe { std::env::set_var("LIBCLANG_PATH", &libclang) };
     let includes: String = public_headers(source)?.iter().map(|header| format!("#include \"{header}\"\n")).collect();
     let mut builder = bindgen::Builder::default()
         .header_contents("mlx_c.h", &includes)
@@ -27,15 +27,15 @@ pub fn headers(cache: &Cache, settings: &Settings, source: &Path, wheel: &Wheel,
         .prepend_enum_name(false)
         .generate_comments(true)
         .layout_tests(false);
-    if libclang.lacks_headers {
-        if let Some(folder) = compile::compiler_headers() {
-            builder = builder.clang_arg("-isystem").clang_arg(folder.display().to_string());
-        }
+    // A libclang may come without clang's own headers (the wheel does, and so do some distributions' packages). The C
+    // compiler's stand in for them; searched last, they never hide clang's.
+    if let Some(folder) = compile::compiler_headers() {
+        builder = builder.clang_args(["-idirafter", &folder.display().to_string()]);
     }
     let bindings = builder.generate().map_err(|e| {
         BuildError::new("cannot bind mlx-c's headers")
             .cause(e.to_string())
-            .hint(format!("libclang was taken from {}; LIBCLANG_PATH names another", libclang.path.display()))
+            .hint(format!("libclang was taken from {}; LIBCLANG_PATH names another", libclang.display()))
     })?;
     let file = out_dir.join("bindings.rs");
     bindings.write_to_file(&file).map_err(|e| BuildError::io("write", &file, &e))
@@ -49,15 +49,10 @@ fn public_headers(source: &Path) -> Result<Vec<String>> {
     Ok(names.filter(|name| name.ends_with(".h") && !name.contains('/')).map(|name| format!("mlx/c/{name}")).collect())
 }
 
-struct Libclang {
-    path: PathBuf,
-    /// The wheel holds the library alone, without clang's `stddef.h`.
-    lacks_headers: bool,
-}
-
-fn libclang(cache: &Cache, settings: &Settings, wheel: &Wheel) -> Result<Libclang> {
+/// The libclang to use: the named one, an installed one, or the wheel's.
+fn libclang(cache: &Cache, settings: &Settings, wheel: &Wheel) -> Result<PathBuf> {
     if let Some(path) = settings.libclang.clone().or_else(installed) {
-        return Ok(Libclang { path, lacks_headers: false });
+        return Ok(path);
     }
     let folder = fetch::wheel(cache, wheel)?;
     let path = folder.join(format!("{}.data/platlib/clang/native", wheel.folder()));
@@ -65,7 +60,7 @@ fn libclang(cache: &Cache, settings: &Settings, wheel: &Wheel) -> Result<Libclan
         return Err(BuildError::new(format!("the wheel of {} has no {}", wheel.folder(), path.display()))
             .hint("LIBCLANG_PATH names another libclang"));
     }
-    Ok(Libclang { path, lacks_headers: true })
+    Ok(path)
 }
 
 /// The newest libclang of the system's packages, of Homebrew or of Xcode.
@@ -85,9 +80,7 @@ fn installed() -> Option<PathBuf> {
         "/Library/Developer/CommandLineTools/usr/lib",
         "/Applications/Xcode.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/lib",
     ];
-    let folders = versions.into_iter().rev().map(|(_, folder)| folder).chain(fixed.map(PathBuf::from));
-    let mut folders = folders.filter(|folder| {
-        ["libclang.so", "libclang.so.1", "libclang.dylib"].iter().any(|name| folder.join(name).is_file())
-    });
-    folders.next()
+    let mut folders = versions.into_iter().rev().map(|(_, folder)| folder).chain(fixed.map(PathBuf::from));
+    let names = ["libclang.so", "libclang.so.1", "libclang.dylib"];
+    folders.find(|folder| names.iter().any(|name| folder.join(name).is_file()))
 }

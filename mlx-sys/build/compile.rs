@@ -15,6 +15,11 @@ const LIBRARY: &str = "libmlxc.a";
 pub fn mlx_c(cache: &Cache, settings: &Settings, source: &Path, include: &Path, out_dir: &Path) -> Result<()> {
     let shim = Path::new("native/format_shim.h");
     let shim = shim.canonicalize().map_err(|e| BuildError::io("find", shim, &e))?;
+    if settings.target.is_macos() && std::env::var_os("MACOSX_DEPLOYMENT_TARGET").is_none() {
+        // The oldest system that MLX's wheel runs on; for older ones libc++ hides std::format.
+        // SAFETY: the build script has one thread here.
+        unsafe { std::env::set_var("MACOSX_DEPLOYMENT_TARGET", "14.0") };
+    }
     let mut build = cc::Build::new();
     build
         .cpp(true)

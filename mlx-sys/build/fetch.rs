@@ -17,11 +17,22 @@ pub fn wheel(cache: &Cache, wheel: &Wheel) -> Result<PathBuf> {
         let requirements = download.join("requirements.txt");
         fs::write(&requirements, &wheel.requirement).map_err(|e| BuildError::io("write", &requirements, &e))?;
         let output = Command::new("python3")
-            .args(["-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:"])
+            .args([
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--no-deps",
+                "--require-hashes",
+                "--only-binary=:all:",
+            ])
             .arg("--dest")
             .arg(&download)
             .arg("--requirement")
             .arg(&requirements)
+            // Nothing is installed, so a user's rule to install into virtual environments only does not apply.
+            .env("PIP_REQUIRE_VIRTUALENV", "0")
             .output();
         check(output, |why| pip_failure(wheel, &why))?;
         let file = cache::files(&download)?
