@@ -131,11 +131,37 @@ pub(crate) fn take_message(op: &'static str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::without_location;
+    use std::ptr::null_mut;
+
+    use super::{ErrorKind, record, without_location};
+    use crate::ffi;
 
     #[test]
     fn the_build_machines_path_is_cut_from_messages() {
         assert_eq!(without_location("[add] no at /x/mlx/c/ops.cpp:12".into()), "[add] no");
         assert_eq!(without_location("meet at noon".into()), "meet at noon");
+    }
+
+    #[test]
+    fn a_stale_message_is_never_blamed_for_the_next_failure() {
+        // SAFETY: a NUL-terminated text, as mlx-c passes it.
+        unsafe { record(c"from an ignored failure".as_ptr(), null_mut()) };
+        let error = ffi::check("later", || 1).expect_err("a status of 1 is a failure");
+        assert_eq!((error.kind, error.op), (ErrorKind::Mlx, "later"));
+        assert_eq!(error.message, "failed without a message");
+    }
+
+    #[test]
+    fn of_several_messages_of_one_failure_the_first_is_kept_and_taken_once() {
+        let fail = || {
+            // SAFETY: NUL-terminated texts, as mlx-c passes them.
+            unsafe {
+                record(c"the cause".as_ptr(), null_mut());
+                record(c"a frame that passes it on".as_ptr(), null_mut());
+            }
+            2
+        };
+        assert_eq!(ffi::check("first", fail).expect_err("a failure").message, "the cause");
+        assert_eq!(ffi::check("second", || 2).expect_err("a failure").message, "failed without a message");
     }
 }

@@ -43,6 +43,8 @@ mod error;
 pub mod fast;
 mod ffi;
 pub mod fft;
+pub mod io;
+pub mod kernel;
 pub mod linalg;
 pub mod memory;
 mod operators;

@@ -33,12 +33,13 @@ thread_local! {
 
 /// Forgets what an earlier, already reported call parked.
 pub(crate) fn clear_parked() {
-    PARKED.with_borrow_mut(|slot| slot.take());
+    // While a thread ends its slot may be gone already, and the ops of a late destructor have nothing to clear.
+    let _ = PARKED.try_with(|slot| slot.borrow_mut().take());
 }
 
 /// The first error of a closure that ran inside the failed call; a parked panic resumes here instead.
 pub(crate) fn take_parked() -> Option<Error> {
-    match PARKED.with_borrow_mut(Option::take)? {
+    match PARKED.try_with(|slot| slot.borrow_mut().take()).ok().flatten()? {
         Parked::Panic(panic) => resume_unwind(panic),
         Parked::Failure(error) => Some(error),
     }
@@ -51,7 +52,8 @@ fn guard(body: impl FnOnce() -> Result<()>) -> c_int {
         Ok(Err(error)) => Parked::Failure(error),
         Err(panic) => Parked::Panic(panic),
     };
-    PARKED.with_borrow_mut(|slot| *slot = Some(parked));
+    // Without a slot (the thread is ending) the status alone reports the failure.
+    let _ = PARKED.try_with(|slot| *slot.borrow_mut() = Some(parked));
     1
 }
 
@@ -74,11 +76,7 @@ impl Closure {
         error::clear_message();
         // SAFETY: the payload is the box that `call_retained` expects and `drop_home` releases.
         Self::adopt(unsafe {
-            sys::mlx_closure_new_func_payload(
-                Some(call_retained),
-                payload,
-                Some(drop_home::<Box<Forward<'static>>>),
-            )
+            sys::mlx_closure_new_func_payload(Some(call_retained), payload, Some(drop_home::<Box<Forward<'static>>>))
         })
     }
 
@@ -280,7 +278,8 @@ fn drop_returned() {
         returned.as_mut().and_then(|map| map.remove(&std::thread::current().id()))
     };
     for payload in waiting.into_iter().flatten() {
+        // As in `drop_home`: a panicking destructor of captured values must not end the process with the thread.
         // SAFETY: filed under this thread, taken out once.
-        unsafe { (payload.release)(payload.payload) };
+        let _ = catch_unwind(AssertUnwindSafe(|| unsafe { (payload.release)(payload.payload) }));
     }
 }
