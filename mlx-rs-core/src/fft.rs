@@ -57,6 +57,10 @@ fn plan(op: &'static str, a: &Array, sizes: Option<&[i32]>, axes: Option<&[i32]>
     }
     let sizes = sizes.map_or(own, <[i32]>::to_vec);
     same_length(op, "sizes and axes", sizes.len(), axes.len())?;
+    if axes.is_empty() {
+        // C looks at the last of them.
+        return Err(Error::argument(op, "there is no axis to transform"));
+    }
     at_least(op, "size", &sizes, 1)?;
     Ok(Plan { sizes, axes })
 }

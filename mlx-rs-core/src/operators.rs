@@ -8,7 +8,7 @@
 //! use mlx_rs_core::Array;
 //! let a = Array::from_slice(&[1.0f32, 2.0], &[2])?;
 //! let b = Array::from_slice(&[10.0f32, 20.0], &[2])?;
-//! let c = (&a * 2.0 + &b - &a / &b)?;
+//! let c = (&a * 2.0 + &b - (&a / &b)?)?;
 //! assert_eq!(c.to_vec::<f32>()?, [11.9, 23.9]);
 //! assert_eq!((-&a)?.to_vec::<f32>()?, [-1.0, -2.0]);
 //! # Ok::<(), mlx_rs_core::Error>(())

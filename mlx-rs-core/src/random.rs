@@ -150,6 +150,15 @@ pub fn laplace(shape: &[i32], dtype: Dtype, loc: f32, scale: f32, key: Option<&A
 
 // --- Discrete -------------------------------------------------------------------------------------------------------
 
+/// Random bits in unsigned integers of `width` bytes (1, 2 or 4).
+///
+/// # Errors
+/// A negative dimension, another width, or an array that is no key.
+pub fn bits(shape: &[i32], width: i32, key: Option<&Array>) -> Result<Array> {
+    check_shape("bits", shape)?;
+    op!("bits", mlx_random_bits([shape], width, key))
+}
+
 /// Whole numbers in `low..high`.
 ///
 /// # Errors

@@ -199,7 +199,8 @@ binary! {
     bitwise_and => mlx_bitwise_and;
     /// Bits that are set in either.
     bitwise_or => mlx_bitwise_or;
-    /// Bits that are set in exactly one.
+    /// Bits that are set in exactly one. For bools take [`logical_xor`](super::logical_xor): MLX 0.32.2 on the CPU gives
+    /// wrong ones here when it writes the result over an input that nothing else refers to.
     bitwise_xor => mlx_bitwise_xor;
     /// `a` with its bits moved up by `b`.
     left_shift => mlx_left_shift;

@@ -11,7 +11,8 @@
 
 use super::call::op;
 use crate::array::Array;
-use crate::error::Result;
+use crate::element::Dtype;
+use crate::error::{Error, Result};
 
 macro_rules! reduction {
     ($($(#[$doc:meta])+ $name:ident => $all:ident, $axis:ident, $axes:ident;)*) => {$(
@@ -113,4 +114,17 @@ pub fn softmax(a: &Array, axes: Option<&[i32]>, precise: bool) -> Result<Array> 
         Some(&[axis]) => op!("softmax", mlx_softmax_axis(a, axis, precise)),
         Some(axes) => op!("softmax", mlx_softmax_axes(a, [axes], precise)),
     }
+}
+
+/// How many elements `axes` span, or one over it with `inverted`: a scalar that stays right when a compiled graph is
+/// run on other shapes.
+///
+/// # Errors
+/// An axis out of range.
+pub fn number_of_elements(a: &Array, axes: &[i32], inverted: bool, dtype: Dtype) -> Result<Array> {
+    // C takes an axis modulo the rank, which may be 0.
+    for &axis in axes {
+        a.dim(axis).map_err(|error| Error { op: "number_of_elements", ..error })?;
+    }
+    op!("number_of_elements", mlx_number_of_elements(a, [axes], inverted, dtype))
 }
