@@ -13,7 +13,7 @@
 //! ```
 
 use crate::array::Array;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::call::op;
 
 /// Which keys a query may look at.
@@ -69,6 +69,10 @@ fn attention(
     sinks: Option<&Array>,
     force_fused: bool,
 ) -> Result<Array> {
+    // C divides the heads of `q` by those of `k`.
+    if let [_, 0, ..] = k.shape() {
+        return Err(Error::shape("scaled_dot_product_attention", format!("k of shape {:?} has no heads", k.shape())));
+    }
     let (mode, array) = match mask {
         AttentionMask::None => (c"", None),
         AttentionMask::Causal => (c"causal", None),

@@ -111,6 +111,7 @@ macro_rules! op {
             // arguments is borrowed from a live owner; C keeps none of the pointers.
             unsafe { $crate::ops::call::splice!($function (out,) (stream) $($args)*) }
         })
+        .and_then($crate::ops::call::unless_empty)
     };
 }
 pub(crate) use op;
@@ -121,6 +122,9 @@ macro_rules! pair {
         $crate::ffi::pair_op($name, |first, second, stream| {
             // SAFETY: as in `op!`, with two slots.
             unsafe { $crate::ops::call::splice!($function (first, second,) (stream) $($args)*) }
+        })
+        .and_then(|(first, second)| {
+            Ok(($crate::ops::call::unless_empty(first)?, $crate::ops::call::unless_empty(second)?))
         })
     };
 }
@@ -133,9 +137,28 @@ macro_rules! list {
             // SAFETY: as in `op!`, with a vector as the slot.
             unsafe { $crate::ops::call::splice!($function (out,) (stream) $($args)*) }
         })
+        .and_then($crate::ops::call::list_unless_empty)
     };
 }
 pub(crate) use list;
+
+/// A result without elements is made without the op: MLX 0.32.2 ends the process (a division by zero) when it runs
+/// `sort`, `cumsum`, `inv` and others on empty arrays, though it builds them with the right shape and dtype.
+pub(crate) fn unless_empty(result: Array) -> Result<Array> {
+    if result.size() != 0 {
+        return Ok(result);
+    }
+    let (shape, dtype) = (result.shape(), result.dtype());
+    ffi::array_op("zeros", |out, stream| {
+        // SAFETY: as in `op!`.
+        unsafe { sys::mlx_zeros(out, shape.as_ptr(), shape.len(), dtype.raw(), stream) }
+    })
+}
+
+/// [`unless_empty`] for each of a list.
+pub(crate) fn list_unless_empty(results: Vec<Array>) -> Result<Vec<Array>> {
+    results.into_iter().map(unless_empty).collect()
+}
 
 /// A C vector with a new reference to each array, owned or borrowed.
 pub(crate) fn vector<A: std::borrow::Borrow<Array>>(arrays: &[A]) -> Result<ArrayVector> {
@@ -154,6 +177,11 @@ pub(crate) fn at_least(op: &'static str, what: &str, values: &[i32], least: i32)
         None => Ok(()),
         Some(value) => Err(Error::argument(op, format!("{what} is {value}, wanted at least {least}"))),
     }
+}
+
+/// Refuses a given value below 1, by which C would divide.
+pub(crate) fn positive(op: &'static str, what: &str, value: Option<i32>) -> Result<()> {
+    at_least(op, what, value.as_slice(), 1)
 }
 
 /// Refuses lists of different lengths, which C would read past the shorter one.

@@ -45,26 +45,28 @@ impl Default for ConvGeneral<'_> {
     }
 }
 
-/// A zero step would divide by zero in C.
-fn check_steps(op: &'static str, stride: &[i32], dilation: &[i32], groups: i32) -> Result<()> {
+/// Steps, groups and channels below 1, which C would divide by.
+fn check(op: &'static str, input: &Array, weight: &Array, stride: &[i32], dilation: &[i32], groups: i32) -> Result<()> {
     at_least(op, "stride", stride, 1)?;
     at_least(op, "dilation", dilation, 1)?;
-    at_least(op, "groups", &[groups], 1)
+    at_least(op, "groups", &[groups], 1)?;
+    let channels = [input, weight].map(|array| array.shape().last().copied().unwrap_or(1));
+    at_least(op, "number of channels", &channels, 1)
 }
 
 /// Convolves `[N, L, C_in]` with `[C_out, K, C_in / groups]`.
 ///
 /// # Errors
-/// Shapes that do not fit, or a stride, dilation or group count below 1.
+/// Shapes that do not fit, or a stride, dilation, group count or channel count below 1.
 pub fn conv1d(input: &Array, weight: &Array, stride: i32, padding: i32, dilation: i32, groups: i32) -> Result<Array> {
-    check_steps("conv1d", &[stride], &[dilation], groups)?;
+    check("conv1d", input, weight, &[stride], &[dilation], groups)?;
     op!("conv1d", mlx_conv1d(input, weight, stride, padding, dilation, groups))
 }
 
 /// Convolves `[N, H, W, C_in]` with `[C_out, KH, KW, C_in / groups]`.
 ///
 /// # Errors
-/// Shapes that do not fit, or a stride, dilation or group count below 1.
+/// Shapes that do not fit, or a stride, dilation, group count or channel count below 1.
 pub fn conv2d(
     input: &Array,
     weight: &Array,
@@ -73,7 +75,7 @@ pub fn conv2d(
     dilation: [i32; 2],
     groups: i32,
 ) -> Result<Array> {
-    check_steps("conv2d", &stride, &dilation, groups)?;
+    check("conv2d", input, weight, &stride, &dilation, groups)?;
     let ([s0, s1], [p0, p1], [d0, d1]) = (stride, padding, dilation);
     op!("conv2d", mlx_conv2d(input, weight, s0, s1, p0, p1, d0, d1, groups))
 }
@@ -81,7 +83,7 @@ pub fn conv2d(
 /// Convolves `[N, D, H, W, C_in]` with `[C_out, KD, KH, KW, C_in / groups]`.
 ///
 /// # Errors
-/// Shapes that do not fit, or a stride, dilation or group count below 1.
+/// Shapes that do not fit, or a stride, dilation, group count or channel count below 1.
 pub fn conv3d(
     input: &Array,
     weight: &Array,
@@ -90,7 +92,7 @@ pub fn conv3d(
     dilation: [i32; 3],
     groups: i32,
 ) -> Result<Array> {
-    check_steps("conv3d", &stride, &dilation, groups)?;
+    check("conv3d", input, weight, &stride, &dilation, groups)?;
     let ([s0, s1, s2], [p0, p1, p2], [d0, d1, d2]) = (stride, padding, dilation);
     op!("conv3d", mlx_conv3d(input, weight, s0, s1, s2, p0, p1, p2, d0, d1, d2, groups))
 }
@@ -98,10 +100,10 @@ pub fn conv3d(
 /// Convolves any number of spatial axes, with every number per axis.
 ///
 /// # Errors
-/// Shapes or lists that do not fit, or a stride, dilation or group count below 1.
+/// Shapes or lists that do not fit, or a stride, dilation, group count or channel count below 1.
 pub fn conv_general(input: &Array, weight: &Array, settings: &ConvGeneral) -> Result<Array> {
     let ConvGeneral { stride, padding_lo, padding_hi, kernel_dilation, input_dilation, groups, flip } = *settings;
-    check_steps("conv_general", stride, kernel_dilation, groups)?;
+    check("conv_general", input, weight, stride, kernel_dilation, groups)?;
     at_least("conv_general", "input dilation", input_dilation, 1)?;
     op!(
         "conv_general",
@@ -122,7 +124,7 @@ pub fn conv_general(input: &Array, weight: &Array, settings: &ConvGeneral) -> Re
 /// The transpose of [`conv1d`].
 ///
 /// # Errors
-/// Shapes that do not fit, or a stride, dilation or group count below 1.
+/// Shapes that do not fit, or a stride, dilation, group count or channel count below 1.
 pub fn conv_transpose1d(
     input: &Array,
     weight: &Array,
@@ -132,14 +134,14 @@ pub fn conv_transpose1d(
     output_padding: i32,
     groups: i32,
 ) -> Result<Array> {
-    check_steps("conv_transpose1d", &[stride], &[dilation], groups)?;
+    check("conv_transpose1d", input, weight, &[stride], &[dilation], groups)?;
     op!("conv_transpose1d", mlx_conv_transpose1d(input, weight, stride, padding, dilation, output_padding, groups))
 }
 
 /// The transpose of [`conv2d`].
 ///
 /// # Errors
-/// Shapes that do not fit, or a stride, dilation or group count below 1.
+/// Shapes that do not fit, or a stride, dilation, group count or channel count below 1.
 pub fn conv_transpose2d(
     input: &Array,
     weight: &Array,
@@ -149,7 +151,7 @@ pub fn conv_transpose2d(
     output_padding: [i32; 2],
     groups: i32,
 ) -> Result<Array> {
-    check_steps("conv_transpose2d", &stride, &dilation, groups)?;
+    check("conv_transpose2d", input, weight, &stride, &dilation, groups)?;
     let ([s0, s1], [p0, p1], [d0, d1], [o0, o1]) = (stride, padding, dilation, output_padding);
     op!("conv_transpose2d", mlx_conv_transpose2d(input, weight, s0, s1, p0, p1, d0, d1, o0, o1, groups))
 }
@@ -157,7 +159,7 @@ pub fn conv_transpose2d(
 /// The transpose of [`conv3d`].
 ///
 /// # Errors
-/// Shapes that do not fit, or a stride, dilation or group count below 1.
+/// Shapes that do not fit, or a stride, dilation, group count or channel count below 1.
 pub fn conv_transpose3d(
     input: &Array,
     weight: &Array,
@@ -167,7 +169,7 @@ pub fn conv_transpose3d(
     output_padding: [i32; 3],
     groups: i32,
 ) -> Result<Array> {
-    check_steps("conv_transpose3d", &stride, &dilation, groups)?;
+    check("conv_transpose3d", input, weight, &stride, &dilation, groups)?;
     let ([s0, s1, s2], [p0, p1, p2], [d0, d1, d2], [o0, o1, o2]) = (stride, padding, dilation, output_padding);
     op!("conv_transpose3d", mlx_conv_transpose3d(input, weight, s0, s1, s2, p0, p1, p2, d0, d1, d2, o0, o1, o2, groups))
 }

@@ -265,6 +265,10 @@ pub fn from_fp8(x: &Array, dtype: Dtype) -> Result<Array> {
 /// # Errors
 /// What MLX reports.
 pub fn depends(inputs: &[Array], dependencies: &[Array]) -> Result<Vec<Array>> {
+    if inputs.is_empty() {
+        // C reads the first one.
+        return Ok(Vec::new());
+    }
     let (inputs, dependencies) = (super::call::vector(inputs)?, super::call::vector(dependencies)?);
     crate::ffi::list_op("depends", |out, _stream| {
         // SAFETY: the slot and both vectors live through the call.

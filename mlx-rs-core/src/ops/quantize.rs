@@ -14,11 +14,20 @@
 //! ```
 #![allow(clippy::too_many_arguments, reason = "the argument lists are those of MLX's Python API")]
 
-use super::call::{list, op};
+use std::ffi::CString;
+
+use super::call::{list, op, positive};
 use crate::array::Array;
 use crate::element::Dtype;
 use crate::error::Result;
 use crate::ffi::c_string;
+
+/// The mode as C takes it, after a look at the numbers that C divides by before it looks at them.
+fn checked_mode(op: &'static str, group_size: Option<i32>, bits: Option<i32>, mode: &str) -> Result<CString> {
+    positive(op, "group size", group_size)?;
+    positive(op, "bits", bits)?;
+    c_string(op, mode)
+}
 
 /// Quantises `w` `[…, N, K]` in groups along its last axis: packed weight, scales, and biases if the mode has them.
 ///
@@ -26,7 +35,7 @@ use crate::ffi::c_string;
 /// Fewer than 2 dimensions, a last axis that the group size does not divide, or a mode, group size or bits that MLX
 /// does not have.
 pub fn quantize(w: &Array, group_size: Option<i32>, bits: Option<i32>, mode: &str) -> Result<Vec<Array>> {
-    let mode = c_string("quantize", mode)?;
+    let mode = checked_mode("quantize", group_size, bits, mode)?;
     list!("quantize", mlx_quantize(w, group_size, bits, mode.as_c_str(), None::<&Array>))
 }
 
@@ -41,7 +50,7 @@ pub fn quantize_scaled(
     mode: &str,
     global_scale: &Array,
 ) -> Result<Vec<Array>> {
-    let mode = c_string("quantize", mode)?;
+    let mode = checked_mode("quantize", group_size, bits, mode)?;
     list!("quantize", mlx_quantize(w, group_size, bits, mode.as_c_str(), global_scale))
 }
 
@@ -75,7 +84,7 @@ pub fn dequantize_scaled(
     global_scale: Option<&Array>,
     dtype: Option<Dtype>,
 ) -> Result<Array> {
-    let mode = c_string("dequantize", mode)?;
+    let mode = checked_mode("dequantize", group_size, bits, mode)?;
     op!("dequantize", mlx_dequantize(w, scales, biases, group_size, bits, mode.as_c_str(), global_scale, dtype))
 }
 
@@ -93,7 +102,7 @@ pub fn quantized_matmul(
     bits: Option<i32>,
     mode: &str,
 ) -> Result<Array> {
-    let mode = c_string("quantized_matmul", mode)?;
+    let mode = checked_mode("quantized_matmul", group_size, bits, mode)?;
     op!("quantized_matmul", mlx_quantized_matmul(x, w, scales, biases, transpose, group_size, bits, mode.as_c_str()))
 }
 
@@ -115,7 +124,7 @@ pub fn gather_qmm(
     mode: &str,
     sorted_indices: bool,
 ) -> Result<Array> {
-    let mode = c_string("gather_qmm", mode)?;
+    let mode = checked_mode("gather_qmm", group_size, bits, mode)?;
     op!(
         "gather_qmm",
         mlx_gather_qmm(
@@ -148,7 +157,7 @@ pub fn qqmm(
     global_scale_x: Option<&Array>,
     global_scale_w: Option<&Array>,
 ) -> Result<Array> {
-    let mode = c_string("qqmm", mode)?;
+    let mode = checked_mode("qqmm", group_size, bits, mode)?;
     op!("qqmm", mlx_qqmm(x, w, scales, group_size, bits, mode.as_c_str(), global_scale_x, global_scale_w))
 }
 
@@ -169,7 +178,7 @@ pub fn gather_qqmm(
     global_scale_w: Option<&Array>,
     sorted_indices: bool,
 ) -> Result<Array> {
-    let mode = c_string("gather_qqmm", mode)?;
+    let mode = checked_mode("gather_qqmm", group_size, bits, mode)?;
     op!(
         "gather_qqmm",
         mlx_gather_qqmm(

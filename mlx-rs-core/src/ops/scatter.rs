@@ -58,6 +58,11 @@ slice_update! {
 /// # Errors
 /// An axis out of range or given twice, or an update that does not fit.
 pub fn slice_update_dynamic(src: &Array, update: &Array, start: &Array, axes: &[i32]) -> Result<Array> {
+    // C writes past its own lists otherwise.
+    if update.ndim() > src.ndim() {
+        let (update, src) = (update.shape(), src.shape());
+        return Err(Error::shape("slice_update", format!("update of shape {update:?} for an array of shape {src:?}")));
+    }
     op!("slice_update", mlx_slice_update_dynamic(src, update, start, [axes]))
 }
 

@@ -1,6 +1,6 @@
 //! What C would crash on, cut short or read past is refused before the call.
 
-use mlx_rs_core::{Array, Dtype, Error, ErrorKind, Result, fft, linalg, ops, random};
+use mlx_rs_core::{Array, Device, Dtype, Error, ErrorKind, Result, device, fast, fft, linalg, ops, random};
 
 fn row() -> Array {
     Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[6]).unwrap()
@@ -125,5 +125,62 @@ fn shapes_broadcast_as_arrays_do() {
     assert_eq!(
         refused(ops::broadcast_shapes(&[&[2], &[3]])).to_string(),
         "broadcast_shapes: shapes [[2], [3]] do not broadcast"
+    );
+}
+
+#[test]
+fn empty_arrays_give_empty_results_instead_of_ending_the_process() {
+    let none = ops::zeros(&[0], Dtype::Float32).unwrap();
+    assert_eq!(ops::sort(&none, Some(0)).unwrap().to_vec::<f32>().unwrap(), [0.0; 0]);
+    assert_eq!(ops::argsort(&none, None).unwrap().to_vec::<u32>().unwrap(), [0; 0]);
+    assert_eq!(ops::cumsum(&none, Some(0), false, true, None).unwrap().to_vec::<f32>().unwrap(), [0.0; 0]);
+    assert_eq!(random::permutation_arange(0, None).unwrap().shape(), [0]);
+    let square = ops::zeros(&[0, 0], Dtype::Float32).unwrap();
+    on_cpu(|| {
+        assert_eq!(linalg::inv(&square)?.to_vec::<f32>()?.len(), 0);
+        assert_eq!(linalg::lu(&square)?.len(), 3);
+        let (factors, pivots) = linalg::lu_factor(&square)?;
+        assert_eq!((factors.to_vec::<f32>()?.len(), pivots.to_vec::<u32>()?.len()), (0, 0));
+        Ok(())
+    });
+    assert!(ops::depends(&[], &[none]).unwrap().is_empty());
+}
+
+fn on_cpu(body: impl FnOnce() -> Result<()>) {
+    device::with_device(Device::Cpu, body).unwrap();
+}
+
+#[test]
+fn a_group_size_or_bits_of_zero_is_refused() {
+    let w = ops::ones(&[2, 64], Dtype::Float32).unwrap();
+    assert_eq!(
+        refused(ops::quantize(&w, Some(0), Some(4), "affine")).to_string(),
+        "quantize: group size is 0, wanted at least 1"
+    );
+    let parts = ops::quantize(&w, Some(64), Some(4), "affine").unwrap();
+    let product = ops::quantized_matmul(&w, &parts[0], &parts[1], Some(&parts[2]), true, Some(64), Some(0), "affine");
+    assert_eq!(refused(product).to_string(), "quantized_matmul: bits is 0, wanted at least 1");
+}
+
+#[test]
+fn a_convolution_without_channels_and_keys_without_heads_are_refused() {
+    let (x, w) = (ops::zeros(&[1, 4, 0], Dtype::Float32).unwrap(), ops::zeros(&[1, 2, 0], Dtype::Float32).unwrap());
+    assert_eq!(
+        refused(ops::conv1d(&x, &w, 1, 0, 1, 1)).to_string(),
+        "conv1d: number of channels is 0, wanted at least 1"
+    );
+    let (q, k) =
+        (ops::zeros(&[1, 2, 3, 4], Dtype::Float32).unwrap(), ops::zeros(&[1, 0, 3, 4], Dtype::Float32).unwrap());
+    let attention = fast::scaled_dot_product_attention(&q, &k, &k, 1.0, fast::AttentionMask::None, None);
+    assert_eq!(refused(attention).to_string(), "scaled_dot_product_attention: k of shape [1, 0, 3, 4] has no heads");
+}
+
+#[test]
+fn a_dynamic_update_of_a_higher_rank_is_refused() {
+    let update = ops::ones(&[1, 1], Dtype::Float32).unwrap();
+    let start = Array::from_slice(&[0i32], &[1]).unwrap();
+    assert_eq!(
+        refused(ops::slice_update_dynamic(&row(), &update, &start, &[0])).to_string(),
+        "slice_update: update of shape [1, 1] for an array of shape [6]"
     );
 }

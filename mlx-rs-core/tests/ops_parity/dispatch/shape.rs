@@ -124,12 +124,12 @@ const SINGLE: &[Entry] = &[
 
 fn gather_single(args: &Args) -> Result<Vec<Array>> {
     let indices: &Array = args.get(1);
-    outputs(ops::gather(args.get(0), &[indices.clone()], args.get(2), args.get(3)))
+    outputs(ops::gather(args.get(0), std::slice::from_ref(indices), args.get(2), args.get(3)))
 }
 
 type Scatter = fn(&Array, &[Array], &Array, &[i32]) -> Result<Array>;
 
 fn scatter_single(args: &Args, scatter: Scatter) -> Result<Vec<Array>> {
     let indices: &Array = args.get(1);
-    outputs(scatter(args.get(0), &[indices.clone()], args.get(2), args.get(3)))
+    outputs(scatter(args.get(0), std::slice::from_ref(indices), args.get(2), args.get(3)))
 }
