@@ -7,12 +7,13 @@ seven projections of the last 16 layers. PEER is a virtual environment made from
 
 Printed:
 
-    {"case": "f32", "tokens": N, "steps": K, "step_seconds": [..], "tokens_per_second": x, "peak_memory_bytes": n,
-     "peak_rss_bytes": n, "loss": [..], "versions": {..}}
+    {"case": "f32", "tokens": N, "steps": K, "step_seconds": [..], "step_cpu_seconds": [..], "tokens_per_second": x,
+     "peak_memory_bytes": n, "peak_rss_bytes": n, "loss": [..], "trainable_parameters": n, "versions": {..}}
 
 `step_seconds` has every step; the first also traces and, on the CPU, runs g++ for the fused kernels, so
 `tokens_per_second` is N over the fastest of the others (of the only one, with --steps 1). `peak_memory_bytes` is MLX's
-allocator, `peak_rss_bytes` the process. `loss` is before each update.
+allocator, `peak_rss_bytes` the process. MLX's CPU backend computes on one thread, so `step_cpu_seconds` (this process
+alone) well below `step_seconds` means that other work had the machine and the figure is too low. `loss` is before each update.
 
 The same work elsewhere: without --model the weights are random (their values do not change the speed); with it, the
 checkpoint in DIR is trained, cast to the dtype, and quantised if it is not yet. The row is
@@ -28,6 +29,7 @@ import io
 import json
 import resource
 import tempfile
+import time
 from pathlib import Path
 
 import mlx.core as mx
@@ -63,11 +65,15 @@ class Recorder(TrainingCallback):
     """Seconds and loss of every step, as mlx-lm's trainer reports them."""
 
     def __init__(self):
-        self.seconds, self.losses = [], []
+        self.seconds, self.cpu_seconds, self.losses = [], [], []
+        self._cpu = time.process_time()
 
     def on_train_loss_report(self, info):
         self.seconds.append(1.0 / info["iterations_per_second"])
         self.losses.append(info["train_loss"])
+        now = time.process_time()
+        self.cpu_seconds.append(now - self._cpu)
+        self._cpu = now
 
 
 def build(args):
@@ -147,6 +153,7 @@ def main():
                 "tokens": args.tokens,
                 "steps": args.steps,
                 "step_seconds": [round(value, 4) for value in recorder.seconds],
+                "step_cpu_seconds": [round(value, 4) for value in recorder.cpu_seconds],
                 "tokens_per_second": round(args.tokens / min(steady), 3),
                 "peak_memory_bytes": mx.get_peak_memory(),
                 "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
