@@ -159,7 +159,10 @@ impl Array {
     /// More than one element, another dtype than `T`, or a failed evaluation.
     pub fn item<T: Element>(&self) -> Result<T> {
         if self.size() != 1 {
-            return Err(Error::shape("item", format!("shape {:?} holds {} elements, wanted 1", self.shape(), self.size())));
+            return Err(Error::shape(
+                "item",
+                format!("shape {:?} holds {} elements, wanted 1", self.shape(), self.size()),
+            ));
         }
         Ok(self.to_vec::<T>()?[0])
     }

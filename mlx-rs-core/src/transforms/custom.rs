@@ -44,9 +44,7 @@ impl CustomVjp {
         }))?;
         let mut joined = Closure::empty();
         // SAFETY: all handles are live; C++ shares the payloads.
-        ffi::check("custom_vjp", || unsafe {
-            sys::mlx_custom_vjp(joined.raw_mut(), forward.raw(), backward.raw())
-        })?;
+        ffi::check("custom_vjp", || unsafe { sys::mlx_custom_vjp(joined.raw_mut(), forward.raw(), backward.raw()) })?;
         Ok(Self(joined))
     }
 
