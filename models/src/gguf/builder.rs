@@ -11,8 +11,17 @@ pub(crate) struct Builder {
     pub tensor_count: Option<u64>,
     pub key_count: Option<u64>,
     keys: Vec<Vec<u8>>,
-    tensors: Vec<(String, Vec<u64>, u32, Option<u64>, Vec<u8>)>,
+    tensors: Vec<Row>,
     alignment: usize,
+}
+
+/// A row of the tensor table and the bytes it stands for; sizes with the fastest axis first, as the file has them.
+struct Row {
+    name: String,
+    dims: Vec<u64>,
+    kind: u32,
+    offset: Option<u64>,
+    data: Vec<u8>,
 }
 
 pub(crate) fn text(value: &str) -> Vec<u8> {
@@ -80,7 +89,7 @@ impl Builder {
     /// A tensor of a row-major shape.
     pub fn tensor(mut self, name: &str, shape: &[u64], kind: u32, data: &[u8]) -> Self {
         let dims = shape.iter().rev().copied().collect();
-        self.tensors.push((name.to_owned(), dims, kind, None, data.to_vec()));
+        self.tensors.push(Row { name: name.to_owned(), dims, kind, offset: None, data: data.to_vec() });
         self
     }
 
@@ -93,7 +102,7 @@ impl Builder {
     /// A tensor whose table row points to `offset`, without data of its own.
     pub fn misplaced(mut self, name: &str, shape: &[u64], offset: u64) -> Self {
         let dims = shape.iter().rev().copied().collect();
-        self.tensors.push((name.to_owned(), dims, 0, Some(offset), Vec::new()));
+        self.tensors.push(Row { name: name.to_owned(), dims, kind: 0, offset: Some(offset), data: Vec::new() });
         self
     }
 
@@ -105,7 +114,7 @@ impl Builder {
         out.extend(self.key_count.unwrap_or(self.keys.len() as u64).to_le_bytes());
         out.extend(self.keys.concat());
         let mut data = Vec::new();
-        for (name, dims, kind, offset, bytes) in &self.tensors {
+        for Row { name, dims, kind, offset, data: bytes } in &self.tensors {
             out.extend(text(name));
             out.extend((dims.len() as u32).to_le_bytes());
             out.extend(dims.iter().flat_map(|size| size.to_le_bytes()));

@@ -1,12 +1,7 @@
 //! llama.cpp's tensor names → Hugging Face's.
 
-/// The Hugging Face name of a llama.cpp tensor, `None` for a name that has no counterpart.
-///
-/// ```
-/// use models::gguf::hf_name;
-/// assert_eq!(hf_name("blk.3.attn_q.weight").as_deref(), Some("model.layers.3.self_attn.q_proj.weight"));
-/// assert_eq!(hf_name("rope_freqs.weight"), None);
-/// ```
+/// The Hugging Face name of a llama.cpp tensor, e.g. `model.layers.3.self_attn.q_proj.weight` for
+/// `blk.3.attn_q.weight`; `None` for a name that has no counterpart.
 pub fn hf_name(name: &str) -> Option<String> {
     let (stem, kind) = name.rsplit_once('.')?;
     if !matches!(kind, "weight" | "bias") {

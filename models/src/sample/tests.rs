@@ -156,6 +156,53 @@ fn options_out_of_range_are_refused_by_name() {
     }
 }
 
+#[derive(serde::Deserialize)]
+struct PeerOptions {
+    top_p: f32,
+    min_p: f32,
+    top_k: usize,
+    repetition_penalty: f32,
+    repetition_context: usize,
+}
+
+#[derive(serde::Deserialize)]
+struct PeerCase {
+    logits: Vec<f32>,
+    history: Vec<u32>,
+    options: PeerOptions,
+    kept: Vec<u32>,
+    logprobs: Vec<f32>,
+}
+
+#[test]
+fn the_filters_leave_the_tokens_that_mlx_lm_leaves() {
+    let cases: Vec<PeerCase> = serde_json::from_str(include_str!("../../testdata/sampling.json")).unwrap();
+    assert_eq!(cases.len(), 60);
+    for (index, case) in cases.iter().enumerate() {
+        let PeerOptions { top_p, min_p, top_k, repetition_penalty, repetition_context } = case.options;
+        let options = SamplingOptions { top_p, min_p, top_k, repetition_penalty, repetition_context, ..hot() };
+        let candidates = sampler(options).candidates(&case.logits, &case.history).unwrap();
+        let sorted = |mut scores: Vec<f32>| {
+            scores.sort_by(f32::total_cmp);
+            scores
+        };
+        // Among tokens equal to the last of the top k mlx-lm keeps any; their scores must be the same all the same.
+        let got = sorted(candidates.iter().map(|candidate| candidate.1).collect());
+        let wanted = sorted(case.logprobs.clone());
+        assert_eq!(got.len(), wanted.len(), "case {index}");
+        for (got, wanted) in got.iter().zip(&wanted) {
+            assert!((got - wanted).abs() <= 2e-6 * wanted.abs().max(1.0), "case {index}: {got} for {wanted}");
+        }
+        let lowest = wanted[0];
+        let mut above: Vec<u32> =
+            candidates.iter().filter(|(_, score)| *score > lowest + 1e-3).map(|(id, _)| *id).collect();
+        above.sort_unstable();
+        let kept = case.kept.iter().zip(&case.logprobs);
+        let kept: Vec<u32> = kept.filter(|(_, score)| **score > lowest + 1e-3).map(|(id, _)| *id).collect();
+        assert_eq!(above, kept, "case {index}");
+    }
+}
+
 proptest! {
     #[test]
     fn whatever_the_options_the_draw_is_a_candidate_and_the_greatest_always_is(
