@@ -86,6 +86,23 @@ pub enum ModelError {
     /// A sampling option or a vector of logits that cannot be sampled from.
     #[error("sampling: {0}")]
     Sampling(Box<Detail>),
+    /// An adapter that does not fit its model.
+    #[error("adapter: {0}")]
+    Adapter(String),
+    /// The weights of a model as a whole.
+    #[error("weights: {}: {message}", path.display())]
+    Weights {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A generation that cannot begin.
+    #[error("generation: {0}")]
+    Generation(String),
+    /// MLX refused or failed a call.
+    #[error("mlx: {0}")]
+    Mlx(#[from] mlx_rs_core::Error),
 }
 
 macro_rules! constructors {
@@ -121,6 +138,21 @@ impl ModelError {
         Self::Sampling(Box::new(Detail::new(Path::new(""), item, got, wanted)))
     }
 
+    /// A [`ModelError::Adapter`].
+    pub fn adapter(message: impl Into<String>) -> Self {
+        Self::Adapter(message.into())
+    }
+
+    /// A [`ModelError::Weights`].
+    pub fn weights(path: &Path, message: impl Into<String>) -> Self {
+        Self::Weights { path: path.to_owned(), message: message.into() }
+    }
+
+    /// A [`ModelError::Generation`].
+    pub fn generation(message: impl Into<String>) -> Self {
+        Self::Generation(message.into())
+    }
+
     /// A [`ModelError::Io`].
     pub fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
         Self::Io { action, path: path.to_owned(), source, hint: None }
@@ -146,7 +178,7 @@ impl ModelError {
     /// Place, finding and wish, for the variants that carry them.
     pub fn detail(&self) -> Option<&Detail> {
         match self {
-            Self::Io { .. } => None,
+            Self::Io { .. } | Self::Adapter(_) | Self::Weights { .. } | Self::Generation(_) | Self::Mlx(_) => None,
             Self::Source(detail)
             | Self::Package(detail)
             | Self::Config(detail)
@@ -162,6 +194,7 @@ impl ModelError {
     fn hint_slot(&mut self) -> Option<&mut Option<String>> {
         match self {
             Self::Io { hint, .. } => Some(hint),
+            Self::Adapter(_) | Self::Weights { .. } | Self::Generation(_) | Self::Mlx(_) => None,
             Self::Source(detail)
             | Self::Package(detail)
             | Self::Config(detail)

@@ -18,16 +18,24 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod arch;
 pub mod chat;
 pub mod config;
 pub mod error;
+pub mod generate;
 pub mod gguf;
+pub mod lora;
+pub mod model;
+pub mod nn;
 pub mod package;
 pub mod sample;
+pub mod save;
 pub mod source;
 pub mod tokenizer;
+pub mod weights;
 
 pub use error::{Detail, ModelError, Result};
+pub use model::Model;
 
 #[cfg(test)]
 mod smollm2_tests;

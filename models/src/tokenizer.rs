@@ -140,19 +140,21 @@ impl Tokenizer {
         self
     }
 
+    /// The whole tokenizer as the text of a `tokenizer.json`.
+    ///
+    /// # Errors
+    /// A tokenizer that cannot be written as JSON.
+    pub fn to_json(&self) -> Result<String> {
+        self.backend.to_string(false).map_err(|error| {
+            ModelError::tokenizer(&self.path, "", error.to_string(), "a tokenizer that can be written as JSON")
+        })
+    }
+
     /// A SHA-256, in hexadecimal, over everything that decides ids and prompts: vocabulary, merges, added tokens,
     /// pipeline, special ids and template. Equal fingerprints mean equal encodings.
     pub fn fingerprint(&self) -> Result<String> {
-        let description = self.backend.to_string(false).map_err(|error| {
-            ModelError::tokenizer(
-                &self.path,
-                "fingerprint",
-                error.to_string(),
-                "a tokenizer that can be written as JSON",
-            )
-        })?;
         let mut hash = Sha256::new();
-        hash.update(description);
+        hash.update(self.to_json()?);
         hash.update(format!("\0{:?}\0{:?}\0{:?}\0", self.bos, self.eos, self.ends));
         if let Some(template) = &self.template {
             hash.update(template.source());

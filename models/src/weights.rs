@@ -240,7 +240,11 @@ fn indexed_shards(dir: &Path, index: &Path) -> Result<Vec<PathBuf>> {
                 return Err(bad(format!("shard name `{name}` is no plain file name")));
             }
             let file = dir.join(name);
-            if file.is_file() { Ok(file) } else { Err(bad(format!("shard `{name}` is missing from {}", dir.display()))) }
+            if file.is_file() {
+                Ok(file)
+            } else {
+                Err(bad(format!("shard `{name}` is missing from {}", dir.display())))
+            }
         })
         .collect()
 }

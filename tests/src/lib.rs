@@ -1,1 +1,4 @@
-//! (being written)
+//! What the whole-corridor tests share: the pinned peer environment and the goldens.
+#![forbid(unsafe_code)]
+
+pub mod peer;

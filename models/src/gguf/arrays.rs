@@ -23,7 +23,12 @@ pub fn load_arrays(file: &GgufFile, config: &ModelConfig) -> Result<BTreeMap<Str
             continue;
         }
         let name = hf_name(&info.name).ok_or_else(|| {
-            ModelError::tensor(file.path(), info.name.as_str(), "a name of no known part", "a tensor of the llama family")
+            ModelError::tensor(
+                file.path(),
+                info.name.as_str(),
+                "a name of no known part",
+                "a tensor of the llama family",
+            )
         })?;
         let tensor = restore_order(file.read_tensor(&info.name)?, &name, config, file)?;
         insert(&mut arrays, &name, &tensor)?;

@@ -1,5 +1,6 @@
 //! llama.cpp's GGUF files: metadata, tensors, vocabulary and configuration, on the host.
 
+mod arrays;
 mod config;
 mod header;
 mod names;
@@ -9,6 +10,7 @@ mod types;
 mod value;
 mod vocab;
 
+pub use arrays::load_arrays;
 pub use config::model_config;
 pub use header::{GgufFile, TensorInfo};
 pub use names::hf_name;

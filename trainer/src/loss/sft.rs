@@ -1,0 +1,16 @@
+//! Supervised fine-tuning: `L = −Σ w·log p / Σ w` over the supervised tokens of the whole window.
+//!
+//! mlx-lm's mask also counts the first padding token of a row that is shorter than its batch; this one does not.
+
+use mlx_rs_core::{Array, Result, ops};
+
+use super::Denominators;
+
+/// `logp` and `weights` f32 `[M]` to the scalar loss.
+///
+/// # Errors
+/// What MLX reports.
+pub fn loss(logp: &Array, weights: &Array, denominators: Denominators) -> Result<Array> {
+    let total = ops::negative(&ops::sum(&ops::multiply(logp, weights)?, None, false)?)?;
+    &total / denominators.tokens
+}
