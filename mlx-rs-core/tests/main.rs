@@ -1,3 +1,9 @@
 //! The integration tests of mlx-rs-core, in one binary.
 
+mod ffi;
+mod io;
+mod kernels;
+mod memory;
 mod ops_parity;
+mod threads;
+mod transforms;

@@ -6,13 +6,14 @@ use super::closure::{self, Closure};
 use crate::array::Array;
 use crate::error::{self, Error, Result};
 use crate::ffi::{self, ArrayVector};
+use crate::ops;
 
 /// Runs `f` on `inputs` and differentiates its first output, a scalar, by the inputs at `argnums`.
 ///
 /// Returns all outputs of `f` and one gradient per entry of `argnums`, in its order.
 ///
 /// # Errors
-/// Empty or out-of-range `argnums`, a first output that is no scalar, a primitive without a gradient, an error of `f`.
+/// Empty or out-of-range `argnums`, a first output that is missing or no floating scalar, a primitive without a gradient, an error of `f`.
 pub fn value_and_grad<F>(f: F, argnums: &[i32], inputs: &[Array]) -> Result<(Vec<Array>, Vec<Array>)>
 where
     F: Fn(&[Array]) -> Result<Vec<Array>>,
@@ -24,20 +25,44 @@ where
     if let Some(bad) = argnums.iter().find(|&&n| n < 0 || n as usize >= inputs.len()) {
         return Err(Error::argument(OP, format!("argnums has {bad}, but there are {} inputs", inputs.len())));
     }
-    closure::with_scoped(&f, |closure| {
-        let transformed = ValueAndGrad::new(closure, argnums)?;
+    // MLX differentiates by a set of positions and answers in ascending order.
+    let mut positions = argnums.to_vec();
+    positions.sort_unstable();
+    positions.dedup();
+    let checked = |args: &[Array]| {
+        let outputs = f(args)?;
+        check_loss(OP, &outputs)?;
+        Ok(outputs)
+    };
+    let (values, grads) = closure::with_scoped(&checked, |closure| {
+        let transformed = ValueAndGrad::new(closure, &positions)?;
         let inputs = ArrayVector::from_slice(inputs)?;
         let (mut values, mut grads) = (ArrayVector::new(), ArrayVector::new());
         // SAFETY: all handles are live.
         ffi::check(OP, || unsafe {
             sys::mlx_closure_value_and_grad_apply(values.raw_mut(), grads.raw_mut(), transformed.0, inputs.raw())
         })?;
-        let (values, grads) = (values.to_vec(OP)?, grads.to_vec(OP)?);
-        if grads.len() != argnums.len() {
-            return Err(Error::closure(OP, format!("expected {} gradients, got {}", argnums.len(), grads.len())));
-        }
-        Ok((values, grads))
-    })
+        Ok((values.to_vec(OP)?, grads.to_vec(OP)?))
+    })?;
+    if grads.len() != positions.len() {
+        return Err(Error::closure(OP, format!("expected {} gradients, got {}", positions.len(), grads.len())));
+    }
+    let asked = argnums.iter().map(|n| grads[positions.partition_point(|position| position < n)].clone()).collect();
+    Ok((values, asked))
+}
+
+/// MLX would take a missing loss for one without gradients, and reports a wrong one in words that name no loss.
+fn check_loss(op: &'static str, outputs: &[Array]) -> Result<()> {
+    let Some(loss) = outputs.first() else {
+        return Err(Error::closure(op, "the function returned no arrays, wanted a scalar loss first"));
+    };
+    if !loss.shape().is_empty() {
+        return Err(Error::closure(op, format!("the first output has shape {:?}, wanted a scalar loss", loss.shape())));
+    }
+    if !loss.dtype().is_floating() {
+        return Err(Error::closure(op, format!("the first output is {}, wanted a floating loss", loss.dtype())));
+    }
+    Ok(())
 }
 
 /// The gradients of [`value_and_grad`] alone.
@@ -90,7 +115,7 @@ where
                 format!("expected {} cotangents, got {}", outputs.len(), cotangents.len()),
             ));
         }
-        Ok(outputs)
+        outputs.iter().map(behind_views).collect()
     };
     let (outputs, gradients) = both("vjp", &checked, primals, cotangents, |out, other, closure, primals, tangents| {
         // SAFETY: `both` passes live handles.
@@ -100,6 +125,12 @@ where
         return Err(Error::closure("vjp", format!("expected {} gradients, got {}", primals.len(), gradients.len())));
     }
     Ok((outputs, gradients))
+}
+
+/// The same array as the result of views. MLX skips an output that is a bare `stop_gradient` without using up its
+/// cotangent, so that all later outputs would get the cotangent of their neighbour; behind a view it is not skipped.
+fn behind_views(output: &Array) -> Result<Array> {
+    ops::squeeze(&ops::expand_dims(output, &[0])?, Some(&[0]))
 }
 
 /// Jacobian-vector product: the outputs of `f` at `primals`, and their tangents for the given input tangents.

@@ -1,0 +1,5 @@
+//! Values of the transforms.
+
+mod compiled;
+mod custom;
+mod gradients;
