@@ -48,9 +48,10 @@ impl BuildError {
         )
     }
 
-    /// Prints the error for cargo, which shows it under the package's name.
+    /// Prints the error for cargo, which puts `error:` and the package's name before each line.
     pub fn report(&self) {
-        for line in self.to_string().lines() {
+        let text = self.to_string();
+        for line in text.strip_prefix("error: ").unwrap_or(&text).lines() {
             println!("cargo::error={line}");
         }
     }

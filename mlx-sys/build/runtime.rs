@@ -136,7 +136,9 @@ pub fn link_args(lib: &Path, settings: &Settings, exports: bool) -> Vec<String> 
     }
     match &settings.blas {
         Blas::Builtin if exports => args.extend(EXPORTS.map(String::from)),
-        Blas::Builtin | Blas::Wheel => {}
+        // Older linkers can only export every symbol of a program.
+        Blas::Builtin => args.push("-Wl,--export-dynamic".into()),
+        Blas::Wheel => {}
         Blas::Library(path) => {
             // Needed directly by the program, it is searched before what libmlx needs; nothing refers to it yet, so
             // the linker must be told to keep it.

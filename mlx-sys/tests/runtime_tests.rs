@@ -133,3 +133,11 @@ fn cuda_links_without_a_driver_and_a_named_blas_is_kept() {
         ["-Wl,--allow-shlib-undefined", "-Wl,--no-as-needed,/opt/blas/libblas.so,--as-needed", "-Wl,-rpath,/opt/blas"]
     );
 }
+
+#[test]
+fn an_old_linker_exports_every_symbol() {
+    let args = link_args(Path::new("/t/lib"), &linux(Backend::Cpu, Blas::Builtin), false);
+    assert_eq!(args[4..], ["-Wl,--export-dynamic"]);
+    let args = link_args(Path::new("/t/lib"), &linux(Backend::Cpu, Blas::Wheel), true);
+    assert!(args.iter().all(|arg| !arg.contains("export")), "{args:?}");
+}
