@@ -8,7 +8,7 @@ use crate::arch::{self, Architecture};
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::gguf::{self, GgufFile};
-use crate::nn::{KvCache, Linear, Mask};
+use crate::nn::{KvCache, Linear, Mask, Matrix};
 use crate::source::ModelSource;
 use crate::weights::{Compute, Weights};
 
@@ -64,6 +64,21 @@ impl Model {
         let arch = arch::builder(&config)?(&config, &mut weights)?;
         weights.finish()?;
         Ok(Self { arch, config })
+    }
+
+    /// A copy whose quantised matrices are dequantised once and kept: on a CPU it decodes token by token without
+    /// unpacking every weight each time, for as much memory as an unquantised model.
+    ///
+    /// # Errors
+    /// What MLX reports.
+    pub fn dense(&self) -> Result<Self> {
+        let mut model = self.clone();
+        for matrix in model.arch.matrices_mut() {
+            let dense = matrix.dense()?;
+            dense.eval()?;
+            *matrix = Matrix::Dense(dense);
+        }
+        Ok(model)
     }
 
     /// The configuration it was built from.

@@ -8,7 +8,7 @@ use mlx_rs_core::{Array, ops};
 use super::Architecture;
 use crate::config::ModelConfig;
 use crate::error::{ModelError, Result};
-use crate::nn::{Embedding, KvCache, Linear, Mask, RmsNorm, Rope, attention, merge_heads, split_heads};
+use crate::nn::{Embedding, KvCache, Linear, Mask, Matrix, RmsNorm, Rope, attention, merge_heads, split_heads};
 use crate::weights::{Weights, int};
 
 type MlxResult<T> = mlx_rs_core::Result<T>;
@@ -213,6 +213,12 @@ impl Architecture for Llama {
     fn linears_mut(&mut self) -> Vec<(String, &mut Linear)> {
         let layers = self.layers.iter_mut().enumerate();
         layers.flat_map(|(i, layer)| layer.linears_mut().map(|(name, linear)| (path(i, name), linear))).collect()
+    }
+
+    fn matrices_mut(&mut self) -> Vec<&mut Matrix> {
+        let linears = self.layers.iter_mut().flat_map(Layer::linears_mut).map(|(_, linear)| &mut linear.weight);
+        let head = self.lm_head.iter_mut().map(|head| &mut head.weight);
+        std::iter::once(&mut self.embed_tokens.0).chain(linears).chain(head).collect()
     }
 
     fn clone_box(&self) -> Box<dyn Architecture> {

@@ -8,7 +8,7 @@ use mlx_rs_core::Array;
 
 use crate::config::ModelConfig;
 use crate::error::{ModelError, Result};
-use crate::nn::{KvCache, Linear, Mask};
+use crate::nn::{KvCache, Linear, Mask, Matrix};
 use crate::weights::Weights;
 
 /// A decoder-only language model as a value: array handles that clone cheaply. Nothing inside changes by itself.
@@ -35,6 +35,9 @@ pub trait Architecture {
 
     /// The same, to attach adapters and to put traced arrays into their slots.
     fn linears_mut(&mut self) -> Vec<(String, &mut Linear)>;
+
+    /// Every weight matrix: embedding, linears, head.
+    fn matrices_mut(&mut self) -> Vec<&mut Matrix>;
 
     /// A copy that shares all arrays.
     fn clone_box(&self) -> Box<dyn Architecture>;

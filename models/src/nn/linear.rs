@@ -25,6 +25,17 @@ impl Matrix {
         }
     }
 
+    /// The same matrix in floating point.
+    ///
+    /// # Errors
+    /// What MLX reports.
+    pub fn dense(&self) -> Result<Array> {
+        match self {
+            Matrix::Dense(weight) => Ok(weight.clone()),
+            Matrix::Quantized(weight) => weight.parts().dequantize(),
+        }
+    }
+
     /// Input features.
     pub fn in_features(&self) -> i32 {
         match self {
