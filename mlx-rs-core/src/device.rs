@@ -3,6 +3,19 @@
 //! Ops take no stream argument: they run on the innermost [`with_stream`] or [`with_device`] scope of the calling
 //! thread, or else on the thread's default stream of MLX's default device. MLX's streams belong to threads, so
 //! [`Stream`] is neither `Send` nor `Sync`.
+//!
+//! ```
+//! use mlx_rs_core::{Array, Device, Stream, device, ops};
+//!
+//! let stream = Stream::new(Device::Cpu)?;
+//! let sum = device::with_stream(&stream, || ops::sum(&Array::from_slice(&[1.0f32, 2.0], &[2])?, None, false))?;
+//! stream.synchronize()?;
+//! assert_eq!(sum.item::<f32>()?, 3.0);
+//! // A device that is not there is an error, so a fallback is a match and not a crash.
+//! let best = if Device::Gpu(0).is_available() { Device::Gpu(0) } else { Device::Cpu };
+//! device::with_device(best, || ops::zeros(&[2], mlx_rs_core::Dtype::Float32)?.eval())?;
+//! # Ok::<(), mlx_rs_core::Error>(())
+//! ```
 
 use std::cell::RefCell;
 use std::fmt;

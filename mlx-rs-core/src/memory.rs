@@ -1,4 +1,24 @@
-//! MLX's allocator: what is in use, what is kept for reuse, and the limits. All sizes are bytes.
+//! MLX's allocator: what is in use, what is kept for reuse, and the limits. All sizes are bytes, and all counters are
+//! those of the whole process.
+//!
+//! ```standalone_crate
+//! use mlx_rs_core::{Dtype, memory, ops};
+//!
+//! memory::reset_peak_memory()?;
+//! let a = ops::arange(0.0, 262_144.0, 1.0, Dtype::Float32)?;
+//! a.eval()?;
+//! assert!(memory::get_active_memory()? >= 1 << 20);
+//! drop(a);
+//! assert!(memory::get_peak_memory()? >= 1 << 20);
+//! // The freed buffer waits for the next array of its size, until it is given back.
+//! memory::clear_cache()?;
+//! assert_eq!(memory::get_cache_memory()?, 0);
+//!
+//! // A limit is set around a piece of work and restored after it.
+//! let former = memory::set_cache_limit(64 << 20)?;
+//! memory::set_cache_limit(former)?;
+//! # Ok::<(), mlx_rs_core::Error>(())
+//! ```
 
 use mlx_sys as sys;
 

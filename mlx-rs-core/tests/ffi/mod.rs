@@ -1,5 +1,6 @@
 //! The rules of the boundary to C, one test or more per rule of `docs/FFI.md`.
 
+mod document;
 mod errors;
 mod panics;
 mod payloads;

@@ -71,10 +71,10 @@ fn views_are_saved_as_what_they_show() -> Result<()> {
         Ok(())
     };
     let path = folder.file("a.safetensors");
-    io::save_safetensors(&path, views.iter().map(|(name, array)| (name, array)), None)?;
+    io::save_safetensors(&path, &views, None)?;
     check(&io::load_safetensors(&path)?.0)?;
     let path = folder.file("a.gguf");
-    io::save_gguf(&path, views.iter().map(|(name, array)| (name, array)), &BTreeMap::new())?;
+    io::save_gguf(&path, &views, &BTreeMap::new())?;
     check(&io::load_gguf(&path)?.0)?;
     let path = folder.file("a.npy");
     io::save(&path, &views["transposed"])?;
@@ -87,7 +87,7 @@ fn safetensors_are_written_to_exactly_the_given_name() -> Result<()> {
     let folder = Folder::new("names");
     let path = folder.file("adapters.tmp");
     let arrays = BTreeMap::from([("w", Array::scalar(1.0f32)?)]);
-    io::save_safetensors(&path, arrays.iter().map(|(name, array)| (name, array)), None)?;
+    io::save_safetensors(&path, &arrays, None)?;
     let names: Vec<_> = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["adapters.tmp"]);
     assert_eq!(io::load_safetensors(&path)?.1, BTreeMap::from([("format".to_owned(), "mlx".to_owned())]));

@@ -23,7 +23,7 @@ fn value_and_grad_gives_all_outputs_and_the_asked_gradients_in_order() -> Result
 
 #[test]
 fn a_function_may_borrow_what_lives_on_the_stack() -> Result<()> {
-    let weights = vec![scalar(4.0)];
+    let weights = [scalar(4.0)];
     let calls = std::cell::Cell::new(0);
     let f = |x: &[Array]| {
         calls.set(calls.get() + 1);
