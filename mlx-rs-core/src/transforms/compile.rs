@@ -13,7 +13,8 @@ use crate::ffi;
 /// A compiled function. It is traced once per signature of inputs; captured arrays become constants of the trace, so
 /// whatever changes between calls is an argument.
 ///
-/// MLX's CPU backend compiles fused kernels with `g++` at run time and runs unfused without it.
+/// MLX's CPU backend compiles fused kernels with `g++` at run time. Without it the function simply runs at every call:
+/// the values are the same, nothing is fused, and [`trace_count`](Self::trace_count) counts the calls.
 ///
 /// ```
 /// use mlx_rs_core::{Array, ops, transforms::Compiled};
