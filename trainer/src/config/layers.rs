@@ -105,9 +105,9 @@ impl Resolved {
     }
 
     fn apply_text(&mut self, key: &'static KeyInfo, text: &str, origin: Origin) -> Result<()> {
-        self.config
-            .set_text(key, text)
-            .map_err(|_| TrainError::config(Detail::new(origin.place(), key.path, format!("\"{text}\""), (key.wanted)())))?;
+        self.config.set_text(key, text).map_err(|_| {
+            TrainError::config(Detail::new(origin.place(), key.path, format!("\"{text}\""), (key.wanted)()))
+        })?;
         self.origins.record(key.path, origin);
         Ok(())
     }

@@ -49,7 +49,10 @@ impl Resolved {
             "lora.scale" => config.lora.alpha.is_none(),
             "train.iters" => config.train.epochs.is_none(),
             "data.valid_fraction" => config.data.valid.is_none(),
-            "data.train_on" | "method.lambda" | "method.sft_scope" | "optimizer.weight_decay"
+            "data.train_on"
+            | "method.lambda"
+            | "method.sft_scope"
+            | "optimizer.weight_decay"
             | "schedule.min_lr_ratio" => set || self.is_used(key.path),
             // What was asked for once must not be repeated by whoever reads the saved file.
             "output.overwrite" | "output.resume" => false,

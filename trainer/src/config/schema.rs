@@ -67,7 +67,10 @@ macro_rules! tables {
     ($(
         $(#[doc = $table_doc:literal])+
         $table:ident: $Table:ident {
-            $( $(#[doc = $doc:literal])+ $key:ident $(| $alias:literal)*: $kind:ty = $default:expr $(, $example:literal)?; )+
+            $(
+                $(#[doc = $doc:literal])+
+                $key:ident $(| $alias:literal)*: $kind:ty = $default:expr $(, $example:literal)?;
+            )+
         }
     )+) => {
         $(
@@ -210,7 +213,7 @@ tables! {
         /// Number of layers with an adapter, counted from the last; -1 for all.
         num_layers: i64 = -1;
         /// Names of the linear layers in a block that get an adapter.
-        targets | "target_modules" | "keys": Vec<String> = DEFAULT_TARGETS.iter().map(|name| (*name).to_owned()).collect();
+        targets | "target_modules" | "keys": Vec<String> = DEFAULT_TARGETS.map(str::to_owned).to_vec();
     }
 
     /// The optimizer. Its state is f32.
@@ -301,8 +304,7 @@ tables! {
 }
 
 /// The seven projections of a Llama block.
-pub const DEFAULT_TARGETS: [&str; 7] =
-    ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
+pub const DEFAULT_TARGETS: [&str; 7] = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
 
 impl LoraTable {
     /// Factor of the update: `alpha / rank` when alpha is set, else `scale`.

@@ -83,7 +83,10 @@ fn a_key_of_another_table_is_found_there() {
     let (_, hint) = failure(&with_base("[train]\nlearning_rate = 1e-4\n"));
     assert_eq!(hint.as_deref(), Some("did you mean `learning_rate` in table [optimizer]?"));
     let (text, hint) = failure(&file("iters = 3\n"));
-    assert!(text.starts_with("recipes/x.toml:1:1: iters: found an unknown table, wanted one of model, data,"), "{text}");
+    assert!(
+        text.starts_with("recipes/x.toml:1:1: iters: found an unknown table, wanted one of model, data,"),
+        "{text}"
+    );
     assert_eq!(hint.as_deref(), Some("did you mean `iters` in table [train]?"));
 }
 
@@ -155,7 +158,9 @@ fn aliases_set_the_key_and_exclude_it() {
     let config = resolve(&with_base(text)).unwrap().config;
     assert_eq!((config.lora.rank, config.lora.effective_scale(), config.optimizer.learning_rate), (4, 2.0, 1.0));
     let text = complaint("[lora]\nr = 4\nrank = 4\n");
-    assert!(text.starts_with("recipes/x.toml:7:8: lora.rank: found a second value (the first is at recipes/x.toml:6:5)"));
+    assert!(
+        text.starts_with("recipes/x.toml:7:8: lora.rank: found a second value (the first is at recipes/x.toml:6:5)")
+    );
 }
 
 #[test]
@@ -256,7 +261,10 @@ fn texts_of_the_command_line_become_every_type() {
     let config = resolve(&sources).unwrap().config;
     assert_eq!(config.model.path.as_str(), "123");
     assert_eq!((config.data.valid, config.data.format), (None, Format::Messages));
-    assert_eq!((config.lora.targets, config.summary.prompts), (vec!["q_proj".into(), "v_proj".into()], vec!["a, b".into()]));
+    assert_eq!(
+        (config.lora.targets, config.summary.prompts),
+        (vec!["q_proj".into(), "v_proj".into()], vec!["a, b".into()])
+    );
     assert_eq!((config.optimizer.betas, config.optimizer.learning_rate), ((0.8, 0.9), 2e-4));
     assert!(config.output.overwrite);
 }
@@ -352,4 +360,20 @@ fn the_reference_in_docs_is_in_step() {
     }
     let docs = std::fs::read_to_string(path).unwrap_or_default();
     assert!(docs == markdown(), "docs/CONFIG.md is out of step: run UPDATE_DOCS=1 cargo test -p trainer reference");
+}
+
+#[test]
+fn every_recipe_is_a_valid_configuration() {
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../recipes"));
+    let recipes: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+        .collect();
+    assert!(!recipes.is_empty());
+    for path in recipes {
+        let file = ConfigFile::read(&path).unwrap();
+        let config = resolve(&Sources { file: Some(file), ..Sources::default() }).unwrap().config;
+        assert!(config.data.train.exists(), "{}: {}", path.display(), config.data.train.display());
+    }
 }

@@ -126,7 +126,11 @@ fn check_unused(resolved: &Resolved) -> Result<()> {
         ("method.sft_scope", sft, "method.name = \"orpo\": sft has one likelihood term only"),
         ("data.train_on", orpo, "method.name = \"sft\": orpo trains the responses"),
         ("data.mask_prompt", orpo, "method.name = \"sft\": orpo has method.sft_scope"),
-        ("optimizer.weight_decay", c.optimizer.name == OptimizerName::Adam, "optimizer.name = \"adamw\": adam has no decay"),
+        (
+            "optimizer.weight_decay",
+            c.optimizer.name == OptimizerName::Adam,
+            "optimizer.name = \"adamw\": adam has no decay",
+        ),
         (
             "schedule.min_lr_ratio",
             c.schedule.name == ScheduleName::Constant,
