@@ -67,3 +67,11 @@ pub fn version() -> Result<String> {
     // SAFETY: C writes the string.
     ffi::string_out("version", |out| unsafe { mlx_sys::mlx_version(out) })
 }
+
+/// Which BLAS multiplies f32 matrices on the CPU in this program, and its calls so far tell whether it is in force.
+pub fn blas_in_force() -> String {
+    match runtime::BLAS {
+        "builtin" => mlx_cpu_kernels::blas_name().to_owned(),
+        other => other.to_owned(),
+    }
+}

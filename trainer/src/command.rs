@@ -1,8 +1,10 @@
 //! The commands, one file each.
 
 pub mod check;
+pub mod generate;
 pub mod init;
 pub mod inspect;
+pub mod train;
 
 use std::io::Write;
 use std::path::Path;

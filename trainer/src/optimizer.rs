@@ -42,6 +42,11 @@ impl Adam {
         Ok(Self { config, step: 0, first: zeros()?, second: zeros()? })
     }
 
+    /// The same constants with the state of an earlier run.
+    pub fn resumed(&self, step: u64, first: Vec<Array>, second: Vec<Array>) -> Self {
+        Self { config: self.config, step, first, second }
+    }
+
     /// Steps taken.
     pub fn step(&self) -> u64 {
         self.step

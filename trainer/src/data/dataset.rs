@@ -47,6 +47,17 @@ impl Examples {
         }
     }
 
+    /// Where these rows stand, at most eight of them.
+    pub fn describe(&self, batches: &[Vec<usize>]) -> String {
+        let indices: Vec<usize> = batches.iter().flatten().copied().collect();
+        let place = |index: &usize| match self {
+            Self::Sft(examples) => examples[*index].origin.place().to_string(),
+            Self::Preference(pairs) => pairs[*index].chosen.origin.place().to_string(),
+        };
+        let more = if indices.len() > 8 { ", …" } else { "" };
+        indices.iter().take(8).map(place).collect::<Vec<_>>().join(", ") + more
+    }
+
     fn select(&self, indices: &[usize]) -> Self {
         match self {
             Self::Sft(examples) => Self::Sft(indices.iter().map(|index| examples[*index].clone()).collect()),

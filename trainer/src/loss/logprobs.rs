@@ -22,8 +22,25 @@ pub fn target_logprobs(model: &Model, rows: &Rows) -> Result<Array> {
         Some(positions) => ops::take(&hidden, positions, Some(0))?, // [M, H]
         None => hidden,
     };
-    let logits = model.head(&hidden)?.astype(Dtype::Float32)?; // [M, V]
-    let score = ops::take_along_axis(&logits, &ops::expand_dims(&rows.targets, &[1])?, 1)?; // [M, 1]
+    of_logits(&model.head(&hidden)?, &rows.targets)
+}
+
+/// `log p` of each target under its row of logits: `[M, V]` and i32 `[M]` to f32 `[M]`, whatever the dtype of the logits.
+///
+/// # Errors
+/// Another number of targets than rows.
+pub fn of_logits(logits: &Array, targets: &Array) -> Result<Array> {
+    let logits = logits.astype(Dtype::Float32)?;
+    let score = ops::take_along_axis(&logits, &ops::expand_dims(targets, &[1])?, 1)?; // [M, 1]
     let normaliser = ops::logsumexp(&logits, Some(&[1]), false)?; // [M]
     ops::subtract(&ops::squeeze(&score, Some(&[1]))?, &normaliser)
+}
+
+/// The mean `log p` of each row's response: `logp` f32 `[M]` to f32 `[B]`.
+///
+/// # Errors
+/// Another number of log-probabilities than predictions.
+pub fn response_means(logp: &Array, rows: &Rows) -> Result<Array> {
+    let means = ops::matmul(&rows.response_mean, &ops::expand_dims(logp, &[1])?)?; // [B, 1]
+    ops::squeeze(&means, Some(&[1]))
 }

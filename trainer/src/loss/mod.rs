@@ -55,15 +55,21 @@ impl Method {
     /// # Errors
     /// What MLX reports.
     pub fn evaluate(&self, model: &Model, rows: &Rows, denominators: Denominators) -> Result<Evaluated> {
-        let logp = logprobs::target_logprobs(model, rows)?; // [M]
+        self.of_logprobs(&logprobs::target_logprobs(model, rows)?, rows, denominators)
+    }
+
+    /// The same from the log-probabilities of the rows' targets, f32 `[M]`.
+    ///
+    /// # Errors
+    /// What MLX reports.
+    pub fn of_logprobs(&self, logp: &Array, rows: &Rows, denominators: Denominators) -> Result<Evaluated> {
         match *self {
-            Method::Sft => Ok(Evaluated { loss: sft::loss(&logp, &rows.likelihood, denominators)?, report: None }),
+            Method::Sft => Ok(Evaluated { loss: sft::loss(logp, &rows.likelihood, denominators)?, report: None }),
             Method::Orpo { lambda, scope } => {
-                let means = ops::matmul(&rows.response_mean, &ops::expand_dims(&logp, &[1])?)?; // [2B, 1]
-                let halves = ops::split(&ops::squeeze(&means, Some(&[1]))?, 2, 0)?;
+                let halves = ops::split(&logprobs::response_means(logp, rows)?, 2, 0)?;
                 let (chosen, rejected) = (&halves[0], &halves[1]); // [B] each
                 let nll_sum = match scope {
-                    SftScope::Full => ops::negative(&ops::sum(&ops::multiply(&logp, &rows.likelihood)?, None, false)?)?,
+                    SftScope::Full => ops::negative(&ops::sum(&ops::multiply(logp, &rows.likelihood)?, None, false)?)?,
                     SftScope::Response => ops::negative(&ops::sum(chosen, None, false)?)?,
                 };
                 let terms = orpo::loss(chosen, rejected, &nll_sum, lambda, denominators)?;

@@ -1,0 +1,96 @@
+//! From encoded rows to the windows of a step: which rows, what they weigh, and their arrays.
+
+use mlx_rs_core::Result;
+
+use crate::batch::{HostRow, Rows, collate};
+use crate::data::{Example, Examples, PreferenceExample};
+use crate::loss::{Denominators, Method, SftScope};
+
+/// Turns chosen rows of a data set into arrays for a method.
+pub struct Collator<'a> {
+    /// The rows.
+    pub examples: &'a Examples,
+    /// The method decides what counts.
+    pub method: Method,
+    /// Fills the ends of shorter rows; never seen by a loss.
+    pub pad: u32,
+}
+
+impl Collator<'_> {
+    /// What the window made of these batches is divided by.
+    pub fn denominators(&self, batches: &[Vec<usize>]) -> Denominators {
+        let rows = batches.iter().flatten();
+        match self.examples {
+            Examples::Sft(examples) => Denominators {
+                tokens: rows.map(|index| examples[*index].trained_tokens()).sum::<usize>() as f64,
+                pairs: 0.0,
+            },
+            Examples::Preference(pairs) => Denominators {
+                tokens: rows.clone().map(|index| self.likelihood_count(&pairs[*index])).sum::<usize>() as f64,
+                pairs: rows.count() as f64,
+            },
+        }
+    }
+
+    /// Supervised tokens of these batches, for the counters.
+    pub fn trained_tokens(&self, batches: &[Vec<usize>]) -> u64 {
+        let rows = batches.iter().flatten();
+        let count: usize = match self.examples {
+            Examples::Sft(examples) => rows.map(|index| examples[*index].trained_tokens()).sum(),
+            Examples::Preference(pairs) => {
+                rows.map(|index| pairs[*index].chosen.trained_tokens() + pairs[*index].rejected.trained_tokens()).sum()
+            }
+        };
+        count as u64
+    }
+
+    /// The arrays of one batch: for pairs, all chosen rows and then all rejected ones.
+    ///
+    /// # Errors
+    /// What MLX reports.
+    pub fn rows(&self, batch: &[usize]) -> Result<Rows> {
+        let rows: Vec<HostRow<'_>> = match self.examples {
+            Examples::Sft(examples) => batch.iter().map(|index| sft_row(&examples[*index])).collect(),
+            Examples::Preference(pairs) => {
+                let chosen = batch.iter().map(|index| self.chosen_row(&pairs[*index]));
+                let rejected = batch.iter().map(|index| response_row(&pairs[*index].rejected));
+                chosen.chain(rejected).collect()
+            }
+        };
+        collate(&rows, self.pad)
+    }
+
+    fn scope(&self) -> SftScope {
+        match self.method {
+            Method::Sft => SftScope::Full,
+            Method::Orpo { scope, .. } => scope,
+        }
+    }
+
+    fn likelihood_count(&self, pair: &PreferenceExample) -> usize {
+        match self.scope() {
+            SftScope::Full => pair.chosen.ids.len() - 1,
+            SftScope::Response => 1,
+        }
+    }
+
+    fn chosen_row<'a>(&self, pair: &'a PreferenceExample) -> HostRow<'a> {
+        let mut row = response_row(&pair.chosen);
+        if self.scope() == SftScope::Full {
+            row.likelihood.iter_mut().skip(1).for_each(|weight| *weight = 1.0);
+        }
+        row
+    }
+}
+
+fn sft_row(example: &Example) -> HostRow<'_> {
+    HostRow {
+        ids: &example.ids,
+        likelihood: example.mask.iter().map(|trained| f32::from(*trained)).collect(),
+        response: vec![false; example.ids.len()],
+    }
+}
+
+fn response_row(example: &Example) -> HostRow<'_> {
+    HostRow { ids: &example.ids, likelihood: vec![0.0; example.ids.len()], response: example.mask.clone() }
+}
