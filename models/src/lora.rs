@@ -11,6 +11,7 @@ use mlx_rs_core::{Array, Dtype, io, ops, random};
 use crate::error::{ModelError, Result};
 use crate::model::Model;
 use crate::nn::{Linear, LoraPair};
+use crate::weights::check_finite;
 
 /// What to adapt and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -156,9 +157,10 @@ impl Adapter {
     /// Reads an adapter file for `model`; every tensor must belong to a pair that fits.
     ///
     /// # Errors
-    /// A half pair, a foreign name, a shape that does not fit; the error names the tensor.
+    /// A half pair, a foreign name, a shape that does not fit, a value that is not finite; the error names the tensor.
     pub fn load(model: &Model, file: &Path, scale: f32) -> Result<Self> {
         let (mut tensors, _) = io::load_safetensors(file)?;
+        check_finite(&tensors, file)?;
         let slots: BTreeMap<String, &Linear> = model.linears().into_iter().collect();
         let mut pairs = Vec::new();
         let paths: Vec<String> =
@@ -226,8 +228,8 @@ fn choose(model: &Model, spec: &LoraSpec) -> Result<Vec<Chosen>> {
     let mut known = Vec::new();
     for (path, linear) in model.linears() {
         let name = path.rsplit('.').next().unwrap_or_default().to_owned();
-        let matched = spec.targets.iter().any(|target| ends_with(&path, target));
-        unmatched.retain(|target| !ends_with(&path, target));
+        let matched = spec.targets.iter().any(|target| is_target(&path, target));
+        unmatched.retain(|target| !is_target(&path, target));
         if !known.contains(&name) {
             known.push(name);
         }
@@ -248,8 +250,8 @@ fn choose(model: &Model, spec: &LoraSpec) -> Result<Vec<Chosen>> {
     Ok(chosen)
 }
 
-/// Whether the last components of `path` are those of `target`.
-fn ends_with(path: &str, target: &str) -> bool {
+/// Whether the last components of `path` are those of `target`: `…self_attn.q_proj` for `q_proj`.
+pub fn is_target(path: &str, target: &str) -> bool {
     path.strip_suffix(target).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
@@ -283,3 +285,6 @@ impl KeyChain {
         Ok(half(1)?)
     }
 }
+
+#[cfg(test)]
+mod tests;

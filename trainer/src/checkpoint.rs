@@ -73,16 +73,18 @@ impl<'a> Checkpointer<'a> {
     /// Saves adapter and state after `progress.step`; returns both adapter files.
     ///
     /// # Errors
-    /// A file that cannot be written; what was saved before stays usable.
+    /// A parameter that is not finite, a file that cannot be written; what was saved before stays usable.
     pub fn save(&self, adapter: &Adapter, state: &TrainState, progress: &Progress) -> Result<(PathBuf, PathBuf)> {
         let (newest, numbered) = (self.folder.path(ADAPTER_FILE), self.folder.checkpoint(progress.step));
-        write_tensors(&numbered, &named(adapter, &state.parameters, ""))?;
+        let parameters = host(named(adapter, &state.parameters, ""))?;
+        require_finite(&parameters, progress.step)?;
+        write_tensors(&numbered, &parameters)?;
         let (first, second) = state.optimizer.moments();
         let mut moments = named(adapter, first, ".m");
         moments.extend(named(adapter, second, ".v"));
         let optimizer = optimizer_file(self.folder, progress.step);
-        write_tensors(&optimizer, &moments)?;
-        write_tensors(&newest, &named(adapter, &state.parameters, ""))?;
+        write_tensors(&optimizer, &host(moments)?)?;
+        write_tensors(&newest, &parameters)?;
         write_json(&self.folder.path(ADAPTER_CONFIG_FILE), &self.adapter_config)?;
         write_json(&self.folder.path(STATE_FILE), &json!(progress))?;
         self.folder.keep_newest(self.keep)?;
@@ -174,18 +176,41 @@ pub fn read_scale(folder: &Path) -> Result<f32> {
     scale.map(|scale| scale as f32).ok_or_else(|| broken(&path, "lora_parameters.scale", "no number", "the scale"))
 }
 
-/// Writes f32 tensors as safetensors, in name order.
-fn write_tensors(path: &Path, tensors: &[(String, &Array)]) -> Result<()> {
-    let failed =
-        |error: mlx_rs_core::Error| TrainError::model(format!("read the values for {}", path.display()), error);
-    let mut bytes = BTreeMap::new();
+/// Values of f32 tensors by name: shape and little-endian bytes.
+type HostTensors = BTreeMap<String, (Vec<usize>, Vec<u8>)>;
+
+fn host(tensors: Vec<(String, &Array)>) -> Result<HostTensors> {
+    let mut values = HostTensors::new();
     for (name, array) in tensors {
-        let shape: Vec<usize> = array.shape().iter().map(|dim| *dim as usize).collect();
-        let values = array.astype(Dtype::Float32).and_then(|array| array.to_bytes()).map_err(failed)?;
-        bytes.insert(name.clone(), (shape, values));
+        let shape = array.shape().iter().map(|dim| *dim as usize).collect();
+        let bytes = array
+            .astype(Dtype::Float32)
+            .and_then(|array| array.to_bytes())
+            .map_err(|error| TrainError::model(format!("read the values of {name}"), error))?;
+        values.insert(name, (shape, bytes));
     }
+    Ok(values)
+}
+
+/// A save must never replace a good adapter by one that computes nothing.
+fn require_finite(tensors: &HostTensors, step: u64) -> Result<()> {
+    for (name, (_, bytes)) in tensors {
+        let mut numbers = bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_ne_bytes(*bytes));
+        if let Some(number) = numbers.find(|number| !number.is_finite()) {
+            let detail =
+                Detail::new(Place::Nowhere, format!("step {step}: {name}"), number.to_string(), "finite values");
+            return Err(TrainError::training(
+                detail.hint("nothing was written, an earlier save is untouched; lower optimizer.learning_rate"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Writes f32 tensors as safetensors, in name order.
+fn write_tensors(path: &Path, tensors: &HostTensors) -> Result<()> {
     let mut views = Vec::new();
-    for (name, (shape, values)) in &bytes {
+    for (name, (shape, values)) in tensors {
         let view = safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape.clone(), values);
         views.push((name.clone(), view.map_err(|error| broken(path, name, error.to_string(), "a tensor"))?));
     }

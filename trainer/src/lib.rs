@@ -11,6 +11,7 @@ pub mod config;
 pub mod data;
 pub mod error;
 pub mod fingerprint;
+pub mod fit;
 pub mod gradients;
 pub mod interrupt;
 pub mod loss;

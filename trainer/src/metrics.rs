@@ -7,14 +7,14 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Result, Stage, TrainError};
 use crate::output::write_atomically;
 
 /// Means over the pairs of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct PreferenceMetrics {
     /// Reward of the better response: λ times its mean log-probability.
     #[serde(rename = "rewards/chosen")]
@@ -71,7 +71,7 @@ pub struct TrainRecord {
 }
 
 /// A validation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ValidRecord {
     /// Optimizer steps done.
     pub iteration: u64,
@@ -122,6 +122,12 @@ impl MetricsWriter {
         let file = OpenOptions::new().append(true).open(path);
         let file = file.map_err(|error| TrainError::io(Stage::Output, "open", path, error))?;
         Ok(Self { path: path.to_owned(), file })
+    }
+
+    /// The first validation in the file, which a resumed run compares its last one with.
+    pub fn first_valid(&self) -> Option<ValidRecord> {
+        let text = std::fs::read_to_string(&self.path).ok()?;
+        text.lines().find_map(|line| serde_json::from_str(line).ok())
     }
 
     /// Appends a record.
@@ -193,6 +199,19 @@ mod tests {
             .map(|line| serde_json::from_str::<Value>(line).unwrap()["iteration"].as_u64().unwrap())
             .collect();
         assert_eq!(iterations, [10, 20, 21]);
+    }
+
+    #[test]
+    fn the_first_validation_is_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = MetricsWriter::create(&folder.path().join("metrics.jsonl")).unwrap();
+        assert_eq!(writer.first_valid(), None);
+        writer.write(&record(1)).unwrap();
+        let preference = Some(PreferenceMetrics { logps_chosen: -0.5, ..PreferenceMetrics::default() });
+        let valid = |val_loss, preference| ValidRecord { iteration: 1, val_loss, val_time: 2.0, preference };
+        writer.write(&valid(3.5, preference)).unwrap();
+        writer.write(&valid(2.5, None)).unwrap();
+        assert_eq!(writer.first_valid(), Some(valid(3.5, preference)));
     }
 
     #[cfg(target_os = "linux")]

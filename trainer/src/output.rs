@@ -63,7 +63,11 @@ impl RunFolder {
             (FolderUse::Resume, _) if !folder.path(STATE_FILE).is_file() => {
                 let detail =
                     Detail::new(Place::file(dir), "", format!("no {STATE_FILE}"), "the state of a run to resume");
-                return Err(TrainError::checkpoint(detail.hint("leave out --resume to start a run")));
+                let hint = match used.first() {
+                    None => "leave out --resume to start a run",
+                    Some(_) => "the run there ended before its first save: --overwrite starts it anew",
+                };
+                return Err(TrainError::checkpoint(detail.hint(hint)));
             }
             _ => {}
         }
@@ -121,6 +125,16 @@ impl RunFolder {
     pub fn remove_optimizer_states_but(&self, kept: &Path) -> Result<()> {
         let found = self.numbered_files(OPTIMIZER_FILE)?;
         found.iter().filter(|(_, path)| path != kept).try_for_each(|(_, path)| remove(path))
+    }
+
+    /// Removes what a save after `step` left that was cut off before its end.
+    ///
+    /// # Errors
+    /// A file that cannot be removed.
+    pub fn remove_after(&self, step: u64) -> Result<()> {
+        let is_left = |name: &str| name.starts_with('.') || numbered(name).is_some_and(|(number, _)| number > step);
+        let files = self.run_files()?;
+        files.iter().filter(|path| is_left(file_name(path))).try_for_each(|path| remove(path))
     }
 
     /// Files `0000100_NAME` by their number.

@@ -94,32 +94,44 @@ pub struct Now {
 pub struct Guard {
     limit: u64,
     in_a_row: u64,
+    has_learned: bool,
 }
 
 impl Guard {
     /// Stops after `limit` steps in a row that were not finite; 0 never stops.
     pub fn new(limit: u64) -> Self {
-        Self { limit, in_a_row: 0 }
+        Self { limit, in_a_row: 0, has_learned: false }
     }
 
-    /// Looks at a step.
+    /// Looks at the first finite step.
     ///
     /// # Errors
-    /// A first step whose gradient is zero everywhere, or too many steps in a row that were not finite. `rows` says
-    /// which rows the step saw.
-    pub fn check(&mut self, step: u64, report: &StepReport, rows: &dyn Fn() -> String) -> Result<()> {
-        if step == 1 && report.grad_norm == 0.0 {
-            return Err(TrainError::training(
-                Detail::new(Place::Nowhere, "step 1", "a gradient of zero in every parameter", "one that is not zero")
-                    .hint("nothing would be learned: look at the rows with `inspect`, and at lora.targets"),
-            ));
+    /// A gradient that is zero everywhere: the run would learn nothing.
+    pub fn require_gradient(&mut self, step: u64, report: &StepReport) -> Result<()> {
+        if self.has_learned || !report.applied {
+            return Ok(());
         }
+        if report.grad_norm == 0.0 {
+            let got = "a gradient of zero in every parameter";
+            let detail = Detail::new(Place::Nowhere, format!("step {step}"), got, "one that is not zero");
+            let hint = "nothing would be learned: look at the rows with `mlx-train inspect`, and at lora.scale";
+            return Err(TrainError::training(detail.hint(hint)));
+        }
+        self.has_learned = true;
+        Ok(())
+    }
+
+    /// Counts the steps in a row that were not finite.
+    ///
+    /// # Errors
+    /// Too many of them. `rows` says which rows the step saw.
+    pub fn check(&mut self, step: u64, report: &StepReport, rows: &dyn Fn() -> String) -> Result<()> {
         self.in_a_row = if report.applied { 0 } else { self.in_a_row + 1 };
         if self.limit == 0 || self.in_a_row < self.limit {
             return Ok(());
         }
         let got = format!(
-            "loss {} and gradient norm {} for {} steps in a row, the last on {}",
+            "loss {} and gradient norm {}, not finite for {} steps in a row, the last on {}",
             report.loss,
             report.grad_norm,
             self.in_a_row,
@@ -129,5 +141,97 @@ impl Guard {
             Detail::new(Place::Nowhere, format!("step {step}"), got, "finite numbers")
                 .hint("the last good state is saved; lower optimizer.learning_rate, or look at those rows"),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(loss: f32, grad_norm: f32) -> StepReport {
+        let applied = loss.is_finite() && grad_norm.is_finite();
+        StepReport { loss, grad_norm, values: vec![], applied }
+    }
+
+    fn now() -> Now {
+        Now {
+            iteration: 4,
+            learning_rate: 0.5,
+            trained_tokens: 70,
+            peak_memory: 2_500_000_000,
+            grad_norm: 3.0,
+            epoch: 1.5,
+            skipped_steps: 1,
+        }
+    }
+
+    #[test]
+    fn a_window_reports_the_mean_of_its_finite_steps_and_starts_anew() {
+        let mut window = Window::new();
+        let start = Instant::now();
+        window.add(&report(1.0, 1.0), 10, start);
+        window.add(&report(f32::NAN, 1.0), 10, start);
+        window.add(&report(4.0, 1.0), 20, start);
+        let record = window.record(&now(), Method::Sft);
+        assert_eq!((record.train_loss, record.iteration, record.trained_tokens), (2.5, 4, 70));
+        assert_eq!((record.peak_memory, record.grad_norm, record.epoch, record.skipped_steps), (2.5, 3.0, 1.5, 1));
+        assert_eq!(record.preference, None);
+        assert!((record.tokens_per_second / record.iterations_per_second - 40.0 / 3.0).abs() < 1e-9);
+        assert!(window.is_empty());
+        window.add(&report(7.0, 1.0), 10, start);
+        assert_eq!(window.record(&now(), Method::Sft).train_loss, 7.0);
+    }
+
+    #[test]
+    fn a_window_without_a_finite_step_has_no_loss() {
+        let mut window = Window::new();
+        window.add(&report(f32::INFINITY, 1.0), 10, Instant::now());
+        assert!(window.record(&now(), Method::Sft).train_loss.is_nan());
+    }
+
+    #[test]
+    fn preference_values_are_means_over_steps() {
+        let mut window = Window::new();
+        for chosen in [-1.0, -3.0] {
+            let values = vec![2.0, chosen, -4.0, 1.0, -0.5, 0.25];
+            window.add(&StepReport { values, ..report(1.0, 1.0) }, 1, Instant::now());
+        }
+        let method = Method::Orpo { lambda: 0.5, scope: crate::loss::SftScope::Full };
+        let metrics = window.record(&now(), method).preference.unwrap();
+        assert_eq!((metrics.logps_chosen, metrics.logps_rejected, metrics.nll_loss), (-2.0, -4.0, 2.0));
+        assert_eq!((metrics.rewards_chosen, metrics.rewards_rejected, metrics.rewards_margins), (-1.0, -2.0, 1.0));
+    }
+
+    #[test]
+    fn only_non_finite_steps_in_a_row_stop_a_run() {
+        let mut guard = Guard::new(2);
+        let rows = || "d.jsonl:3".to_owned();
+        let (good, bad) = (report(1.0, 1.0), report(1.0, f32::INFINITY));
+        assert!([&bad, &good, &bad].iter().zip(1..).all(|(report, step)| guard.check(step, report, &rows).is_ok()));
+        let error = guard.check(4, &bad, &rows).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "step 4: found loss 1 and gradient norm inf, not finite for 2 steps in a row, the last on d.jsonl:3, \
+             wanted finite numbers"
+        );
+    }
+
+    #[test]
+    fn a_limit_of_zero_never_stops() {
+        let mut guard = Guard::new(0);
+        assert!((1..100).all(|step| guard.check(step, &report(f32::NAN, 0.0), &String::new).is_ok()));
+    }
+
+    #[test]
+    fn only_the_first_finite_step_must_have_a_gradient() {
+        let mut guard = Guard::new(0);
+        guard.require_gradient(1, &report(f32::NAN, 0.0)).unwrap();
+        let error = guard.require_gradient(2, &report(1.0, 0.0)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "step 2: found a gradient of zero in every parameter, wanted one that is not zero"
+        );
+        guard.require_gradient(3, &report(1.0, 0.1)).unwrap();
+        guard.require_gradient(4, &report(1.0, 0.0)).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use mlx_rs_core::memory;
+use mlx_rs_core::{Array, memory};
 use models::Model;
 use models::lora::{Adapter, LoraSpec};
 use models::source::ModelSource;
@@ -15,6 +15,7 @@ use crate::data::order::BatchPlan;
 use crate::data::{Dataset, Examples};
 use crate::error::{Result, TrainError};
 use crate::fingerprint;
+use crate::fit;
 use crate::interrupt::Interrupt;
 use crate::metrics::{MetricsWriter, ValidRecord};
 use crate::optimizer::Adam;
@@ -23,7 +24,7 @@ use crate::plan::Plan;
 use crate::progress::{Guard, Now, Window};
 use crate::report::Reporter;
 use crate::schedule::Schedule;
-use crate::step::{StepContext, TrainState, take_step};
+use crate::step::{StepContext, StepReport, TrainState, take_step};
 use crate::summary;
 use crate::validate::validate;
 use crate::window::Collator;
@@ -40,13 +41,16 @@ pub fn run(resolved: &Resolved, interrupt: &Interrupt, reporter: impl FnOnce(u64
     let text = ModelText::load(&source)?;
     let data = Dataset::load(config, &text)?;
     let model = base::load_model(&source, config.train.compute_dtype)?;
+    fit::check(resolved, &model, &data)?;
     let spec = Plan::lora(config);
     let adapter = Adapter::new(&model, &spec, config.train.seed).map_err(|e| model_error("attach the adapter", e))?;
     let plan = Plan::new(config, data.train.len());
     let fresh = fresh_state(config, &adapter)?;
-    let fingerprint = fingerprint::of(resolved, &text, &data)?;
+    let fingerprint = fingerprint::of(resolved, &source, &text, &data)?;
     let (state, progress) = if config.output.resume {
-        checkpoint::load(&folder, &adapter, &fresh.optimizer, &fingerprint)?
+        let saved = checkpoint::load(&folder, &adapter, &fresh.optimizer, &fingerprint)?;
+        folder.remove_after(saved.1.step)?;
+        saved
     } else {
         folder.clear()?;
         (fresh, Progress::start(fingerprint))
@@ -55,17 +59,21 @@ pub fn run(resolved: &Resolved, interrupt: &Interrupt, reporter: impl FnOnce(u64
         out.write_all(resolved.resolved_toml().as_bytes())
     })?;
     let adapter_config = checkpoint::adapter_config(&adapter, &spec, config.model.path.as_str(), model.num_layers());
+    let metrics = metrics(&folder, config, &progress)?;
     let mut session = Session {
         config,
         plan,
         reporter: reporter(plan.steps, progress.step),
-        metrics: metrics(&folder, config, &progress)?,
+        first_valid: metrics.first_valid(),
+        metrics,
         checkpointer: Checkpointer::new(&folder, adapter_config, config.checkpoint.save_total_limit),
         model: &model,
         text: &text,
         adapter: &adapter,
         data: &data,
         interrupt,
+        window: Window::new(),
+        proven: state.parameters.clone(),
         state,
         progress,
     };
@@ -84,81 +92,109 @@ struct Session<'a> {
     adapter: &'a Adapter,
     data: &'a Dataset,
     interrupt: &'a Interrupt,
+    first_valid: Option<ValidRecord>,
+    window: Window,
+    /// The newest parameters that gave a finite loss: an update is known to be good one step later.
+    proven: Vec<Array>,
     state: TrainState,
     progress: Progress,
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
     fn train(&mut self) -> Result<()> {
-        let first_answers = self.answers()?;
-        let first_valid = self.validate_when(self.config.eval.every > 0)?;
+        // The base model's answers: a fresh adapter changes nothing, a resumed one would.
+        let first_answers = self.answers(self.model)?;
+        if self.progress.step == 0 {
+            self.first_valid = self.validate_when(self.config.eval.every > 0)?;
+        }
         memory::reset_peak_memory().map_err(mlx_error("read the memory"))?;
         let last_valid = self.steps()?;
         self.save()?;
-        let valid = first_valid.as_ref().zip(last_valid.as_ref());
-        let last_answers = self.answers()?;
+        let last_answers = self.answers(&self.adapted()?)?;
         self.reporter.finish();
-        self.reporter.line(&summary::describe(&self.config.summary.prompts, &first_answers, &last_answers, valid));
+        let valid = self.first_valid.as_ref().zip(last_valid.as_ref());
+        let text = summary::describe(&self.config.summary.prompts, &first_answers, &last_answers, valid);
+        if !text.is_empty() {
+            self.reporter.line(&text);
+        }
         Ok(())
     }
 
     fn steps(&mut self) -> Result<Option<ValidRecord>> {
-        let (plan, config) = (self.plan, self.config);
+        let (plan, config, data) = (self.plan, self.config, self.data);
         let schedule = Schedule::new(config, plan.steps);
-        let collator = self.collator(&self.data.train);
-        let context = StepContext {
-            model: self.model,
-            adapter: self.adapter,
-            method: plan.method,
-            max_grad_norm: config.train.max_grad_norm as f32,
-        };
-        let mut batches =
-            BatchPlan::new(self.data.train.lengths(), config.data.order, plan.batch_size, config.train.seed);
-        let (mut window, mut guard) = (Window::new(), Guard::new(config.train.max_nonfinite_steps));
+        let mut batches = BatchPlan::new(data.train.lengths(), config.data.order, plan.batch_size, config.train.seed);
+        let mut guard = Guard::new(config.train.max_nonfinite_steps);
         let mut last_valid = None;
         for step in self.progress.step + 1..=plan.steps {
-            let start = Instant::now();
             let rows: Vec<Vec<usize>> = plan.batches_of(step).map(|number| batches.batch(number).to_vec()).collect();
             let rate = schedule.learning_rate(step);
-            let arrays = rows.iter().map(|batch| collator.rows(batch));
-            let report = take_step(&context, &mut self.state, arrays, collator.denominators(&rows), rate)
-                .map_err(mlx_error("take a training step"))?;
-            let tokens = collator.trained_tokens(&rows);
-            self.progress.count(step, tokens, &report);
-            window.add(&report, tokens, start);
-            self.reporter.step(step, f64::from(report.loss));
-            if let Err(error) = guard.check(step, &report, &|| self.data.train.describe(&rows)) {
+            let report = self.step(step, &rows, rate)?;
+            guard.require_gradient(step, &report)?;
+            let stop = guard.check(step, &report, &|| data.train.describe(&rows)).err();
+            let (last, asked) = (step == plan.steps, self.interrupt.is_requested());
+            if due(step, config.report.every) || last || asked || stop.is_some() {
+                self.report(rate, report.grad_norm, batches.epochs_after(plan.batches_of(step).end))?;
+            }
+            if let Some(error) = stop {
+                self.state.parameters.clone_from(&self.proven);
                 self.save()?;
                 return Err(error);
-            }
-            let last = step == plan.steps;
-            if due(step, config.report.every) || last {
-                let now = Now {
-                    iteration: step,
-                    learning_rate: rate,
-                    trained_tokens: self.progress.trained_tokens,
-                    peak_memory: memory::get_peak_memory().map_err(mlx_error("read the memory"))?,
-                    grad_norm: report.grad_norm,
-                    epoch: batches.epochs_after(plan.batches_of(step).end),
-                    skipped_steps: self.progress.skipped_steps,
-                };
-                let record = window.record(&now, plan.method);
-                self.metrics.write(&record)?;
-                self.reporter.train(&record);
             }
             if due(step, config.eval.every) || (last && config.eval.every > 0) {
                 last_valid = self.validate_when(true)?;
             }
-            if self.interrupt.is_requested() && !last {
+            if asked && !last {
                 self.save()?;
                 self.reporter.finish();
-                return Err(TrainError::Interrupted { step, folder: self.config.output.dir.clone() });
+                return Err(TrainError::Interrupted { step, folder: config.output.dir.clone() });
             }
             if due(step, config.checkpoint.every) && !last {
                 self.save()?;
             }
         }
         Ok(last_valid)
+    }
+
+    /// One optimizer step on the windows of `rows`.
+    fn step(&mut self, step: u64, rows: &[Vec<usize>], rate: f64) -> Result<StepReport> {
+        let start = Instant::now();
+        let collator = self.collator(&self.data.train);
+        let context = StepContext {
+            model: self.model,
+            adapter: self.adapter,
+            method: self.plan.method,
+            max_grad_norm: self.config.train.max_grad_norm as f32,
+        };
+        let before = self.state.parameters.clone();
+        let arrays = rows.iter().map(|batch| collator.rows(batch));
+        let report = take_step(&context, &mut self.state, arrays, collator.denominators(rows), rate)
+            .map_err(mlx_error("take a training step"))?;
+        if report.applied {
+            self.proven = before;
+        }
+        let tokens = collator.trained_tokens(rows);
+        self.progress.count(step, tokens, &report);
+        self.window.add(&report, tokens, start);
+        self.reporter.step(step, f64::from(report.loss));
+        Ok(report)
+    }
+
+    /// Closes the window of steps since the last report.
+    fn report(&mut self, learning_rate: f64, grad_norm: f32, epoch: f64) -> Result<()> {
+        let now = Now {
+            iteration: self.progress.step,
+            learning_rate,
+            trained_tokens: self.progress.trained_tokens,
+            peak_memory: memory::get_peak_memory().map_err(mlx_error("read the memory"))?,
+            grad_norm,
+            epoch,
+            skipped_steps: self.progress.skipped_steps,
+        };
+        let record = self.window.record(&now, self.plan.method);
+        self.metrics.write(&record)?;
+        self.reporter.train(&record);
+        Ok(())
     }
 
     fn save(&mut self) -> Result<()> {
@@ -177,9 +213,9 @@ impl Session<'_> {
         Ok(Some(record))
     }
 
-    fn answers(&self) -> Result<Vec<String>> {
+    fn answers(&self, model: &Model) -> Result<Vec<String>> {
         let limit = usize::try_from(self.config.summary.max_tokens).unwrap_or(usize::MAX);
-        summary::answers(&self.adapted()?, self.text, &self.config.summary.prompts, limit, self.interrupt)
+        summary::answers(model, self.text, &self.config.summary.prompts, limit, self.interrupt)
     }
 
     fn adapted(&self) -> Result<Model> {
@@ -205,10 +241,13 @@ impl Session<'_> {
             spec.scale * spec.rank as f32
         ));
         let (steps, batch, windows) = (self.plan.steps, self.plan.batch_size, self.plan.accumulation);
-        self.reporter.note(&format!(
-            "{steps} steps of {windows} x {batch} rows, results in {}",
-            self.config.output.dir.display()
-        ));
+        let dir = self.config.output.dir.display();
+        self.reporter.note(&format!("{steps} steps of {windows} x {batch} rows, results in {dir}"));
+        match self.progress.step {
+            0 => {}
+            done if done >= steps => self.reporter.note(&format!("all {done} steps are done already")),
+            done => self.reporter.note(&format!("resumed after step {done}")),
+        }
     }
 }
 
