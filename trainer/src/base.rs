@@ -150,7 +150,10 @@ pub fn load_model(source: &ModelSource, dtype: ComputeDtype) -> Result<Model> {
 }
 
 /// `auto` is f32 on a CPU, whose products are fast in f32 only, and the file's own dtype on a GPU.
-fn compute(dtype: ComputeDtype) -> Result<Compute> {
+///
+/// # Errors
+/// What MLX reports when it has no device.
+pub fn compute(dtype: ComputeDtype) -> Result<Compute> {
     let device = Stream::current().and_then(|stream| stream.device());
     Ok(match dtype {
         ComputeDtype::F32 => Compute::Cast(Dtype::Float32),
