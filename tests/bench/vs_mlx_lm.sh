@@ -4,7 +4,7 @@
 #     tests/bench/vs_mlx_lm.sh [f32 bf16 4bit]
 #
 # prints the machine's load, then a line a case in tokens per second: `f32 ours A stock B ratio R`. The stock 4-bit step
-# takes minutes at 512 tokens, so it gets 32 and is compared per token. Medians of the steps after the first. `bf16` and
+# takes minutes at 512 tokens, so it gets 32 and is compared per token. Ours: the median of five steps; stock: its fastest. `bf16` and
 # `4bit` are the dtype of the checkpoint; each side computes as it does by default (here in f32 on a CPU).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
