@@ -130,3 +130,6 @@ fn tokens(ids: &[u32]) -> Result<Array> {
     let ids: Vec<i32> = ids.iter().map(|id| *id as i32).collect();
     Ok(Array::from_slice(&ids, &[1, ids.len() as i32])?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,3 +39,5 @@ pub use model::Model;
 
 #[cfg(test)]
 mod smollm2_tests;
+#[cfg(test)]
+mod tiny_llama;

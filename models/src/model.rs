@@ -130,3 +130,6 @@ impl Model {
         self.arch.linears_mut()
     }
 }
+
+#[cfg(test)]
+mod tests;

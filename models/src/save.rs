@@ -7,6 +7,7 @@ use std::path::Path;
 use mlx_rs_core::{Array, Dtype, io};
 use serde_json::{Map, Value, json};
 
+use crate::config::RopeScaling;
 use crate::error::{ModelError, Result};
 use crate::gguf::{self, GgufFile};
 use crate::tokenizer::Tokenizer;
@@ -14,9 +15,15 @@ use crate::tokenizer::Tokenizer;
 /// Writes the model of a GGUF file to `dir`, floating tensors (and so all computation with them) as `dtype`.
 ///
 /// # Errors
-/// A file that cannot be read, or a folder that cannot be written.
+/// A file that cannot be read, frequency factors (no field of `config.json` holds them), or a folder that cannot be
+/// written.
 pub fn gguf_to_folder(file: &GgufFile, dir: &Path, dtype: Dtype) -> Result<()> {
     let config = gguf::model_config(file)?;
+    if matches!(config.rope.scaling, RopeScaling::Factors { .. }) {
+        let got = "divisors of the rotary frequencies";
+        let error = ModelError::tensor(file.path(), "rope_freqs.weight", got, "a scaling that config.json can state");
+        return Err(error.with_hint("load the GGUF file itself, or the model's original folder"));
+    }
     let tensors: BTreeMap<String, Array> = gguf::load_arrays(file, &config)?
         .into_iter()
         .map(|(name, tensor)| {
@@ -56,3 +63,6 @@ fn save_tokenizer(tokenizer: &Tokenizer, dir: &Path) -> Result<()> {
 fn write_json(path: &Path, value: &Value) -> Result<()> {
     fs::write(path, format!("{value:#}\n")).map_err(|error| ModelError::io("write", path, error))
 }
+
+#[cfg(test)]
+mod tests;

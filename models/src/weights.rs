@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use mlx_rs_core::{Array, Dtype, io, ops, transforms};
 
@@ -167,8 +167,8 @@ impl Weights {
         match left.as_slice() {
             [] => Ok(()),
             [first, rest @ ..] => {
-                let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-                let message = format!("tensor `{first}`{more} is not part of this architecture");
+                let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
+                let message = format!("tensor `{first}` is not part of this architecture{more}");
                 Err(ModelError::weights(&self.origin, message))
             }
         }
@@ -190,7 +190,7 @@ pub(crate) fn int(size: usize) -> i32 {
 }
 
 /// A NaN in a weight would surface as a NaN loss, thousands of operations away from its cause.
-fn check_finite(tensors: &BTreeMap<String, Array>, origin: &Path) -> Result<()> {
+pub(crate) fn check_finite(tensors: &BTreeMap<String, Array>, origin: &Path) -> Result<()> {
     let mut verdicts = Vec::new();
     for (name, tensor) in tensors {
         if tensor.dtype().is_floating() {
@@ -236,7 +236,8 @@ fn indexed_shards(dir: &Path, index: &Path) -> Result<Vec<PathBuf>> {
         .into_iter()
         .map(|name| {
             // A name with a folder in it could reach outside of the model.
-            if Path::new(name).components().count() != 1 {
+            let mut parts = Path::new(name).components();
+            if !matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) {
                 return Err(bad(format!("shard name `{name}` is no plain file name")));
             }
             let file = dir.join(name);
@@ -248,3 +249,6 @@ fn indexed_shards(dir: &Path, index: &Path) -> Result<Vec<PathBuf>> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

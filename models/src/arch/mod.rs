@@ -7,7 +7,7 @@ mod llama;
 use mlx_rs_core::Array;
 
 use crate::config::ModelConfig;
-use crate::error::{ModelError, Result};
+use crate::error::Result;
 use crate::nn::{KvCache, Linear, Mask, Matrix};
 use crate::weights::Weights;
 
@@ -56,8 +56,10 @@ pub const ARCHS: &[(&str, Build)] = &[("llama", llama::build), ("mistral", llama
 pub fn builder(config: &ModelConfig) -> Result<Build> {
     let row = ARCHS.iter().find(|(name, _)| *name == config.model_type);
     row.map(|(_, build)| *build).ok_or_else(|| {
-        let known = ARCHS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        let got = format!("\"{}\"", config.model_type);
-        ModelError::config(&config.path, "field `model_type`", got, format!("one of: {known}"))
+        let known: Vec<&str> = ARCHS.iter().map(|(name, _)| *name).collect();
+        config.unknown_model_type(&known)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Keys and values of the tokens seen so far.
 
-use mlx_rs_core::{Array, Result, ops};
+use mlx_rs_core::{Array, Error, Result, ops};
 
 /// Buffers grow by this many positions, so that decoding writes in place most of the time.
 const STEP: i32 = 256;
@@ -21,8 +21,9 @@ impl KvCache {
     /// Appends `k` and `v` `[B, Hkv, L, D]` and returns all positions so far.
     ///
     /// # Errors
-    /// Another batch size, head count or head dimension than before.
+    /// Another batch size, head count, head dimension or dtype than before; the cache then stays as it was.
     pub fn update(&mut self, k: &Array, v: &Array) -> Result<(Array, Array)> {
+        self.check(k, v)?;
         let end = self.offset + k.dim(2)?;
         // Taken out of self, so that MLX may write into the old buffer instead of copying it.
         let (mut keys, mut values) = match self.buffers.take() {
@@ -36,6 +37,25 @@ impl KvCache {
         let seen = (prefix(&keys, end)?, prefix(&values, end)?);
         self.buffers = Some((keys, values));
         Ok(seen)
+    }
+
+    /// Checked before the buffers are taken out, and because MLX would broadcast a batch of one.
+    fn check(&self, k: &Array, v: &Array) -> Result<()> {
+        let Some((keys, values)) = &self.buffers else { return Ok(()) };
+        for (new, held) in [(k, keys), (v, values)] {
+            let fits = |axis: i32| Ok(new.dim(axis)? == held.dim(axis)?);
+            if !(fits(0)? && fits(1)? && fits(3)? && new.dim(2)? == k.dim(2)? && new.dtype() == held.dtype()) {
+                let message = format!(
+                    "{:?} {} does not continue {:?} {}",
+                    new.shape(),
+                    new.dtype().name(),
+                    held.shape(),
+                    held.dtype().name()
+                );
+                return Err(Error::argument("kv_cache", message));
+            }
+        }
+        Ok(())
     }
 
     fn grown(&self, buffer: &Array, like: &Array, end: i32) -> Result<Array> {

@@ -15,3 +15,6 @@ pub use linear::{Linear, LoraPair, Matrix};
 pub use norm::RmsNorm;
 pub use quantized::{QuantizedMatrix, QuantizedParts};
 pub use rope::Rope;
+
+#[cfg(test)]
+mod tests;
