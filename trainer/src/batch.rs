@@ -72,3 +72,6 @@ fn response_means(rows: &[HostRow<'_>], owners: &[(usize, bool)]) -> Vec<f32> {
     }
     weights
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,3 +27,6 @@ pub fn clip(gradients: Vec<Array>, norm: &Array, max_norm: f32) -> Result<Vec<Ar
     let factor = ops::where_(&ops::greater(norm, &limit)?, &ops::divide(&limit, norm)?, &one)?;
     gradients.iter().map(|gradient| ops::multiply(gradient, &factor)).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,3 +103,6 @@ impl Adam {
         &decayed - (&numerator / &denominator)
     }
 }
+
+#[cfg(test)]
+mod tests;

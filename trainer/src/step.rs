@@ -79,3 +79,6 @@ pub fn take_step(
     memory::clear_cache()?;
     Ok(StepReport { loss, grad_norm, values, applied })
 }
+
+#[cfg(test)]
+mod tests;

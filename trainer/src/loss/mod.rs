@@ -79,3 +79,6 @@ impl Method {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
