@@ -62,15 +62,18 @@ pub fn generate(
     options: &GenerateOptions,
     mut on_text: impl FnMut(&str) -> ControlFlow<()>,
 ) -> Result<Generation> {
-    let mut sampler = Sampler::new(options.sampling.clone())?;
+    let mut sampler = Sampler::new(options.sampling)?;
     let mut decoder = tokenizer.decode_stream(true);
     let mut cache = model.new_cache();
     let start = Instant::now();
     let mut logits = prefill(model, prompt, &mut cache)?;
+    let limit = tokenizer.id_limit();
     let prefill = start.elapsed();
     let (mut history, mut ids, mut text) = (prompt.to_vec(), Vec::new(), String::new());
     let mut finish = Finish::Length;
     while ids.len() < options.max_tokens {
+        // Embeddings are often padded: an id that the tokenizer does not have must not be drawn.
+        logits.iter_mut().skip(limit).for_each(|logit| *logit = f32::NEG_INFINITY);
         let token = sampler.sample(&logits, &history)?;
         if tokenizer.eos_ids().contains(&token) || options.stop_ids.contains(&token) {
             finish = Finish::Stop;

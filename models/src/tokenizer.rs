@@ -117,6 +117,12 @@ impl Tokenizer {
         self.backend.get_vocab_size(true)
     }
 
+    /// Every id is below this number.
+    pub fn id_limit(&self) -> usize {
+        let added = self.backend.get_added_vocabulary().get_added_tokens_decoder().keys().max();
+        self.vocab_size().max(added.map_or(0, |id| *id as usize + 1))
+    }
+
     /// The chat template, if the model has one.
     pub fn chat_template(&self) -> Option<&ChatTemplate> {
         self.template.as_ref()

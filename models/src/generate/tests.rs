@@ -99,7 +99,7 @@ fn no_tokens_asked_for_are_no_tokens() {
 
 #[test]
 fn an_empty_prompt_and_an_id_outside_the_vocabulary_are_refused() {
-    let text = |prompt: &[u32]| run(prompt, &options(1)).err().expect("a refusal").to_string();
+    let text = |prompt: &[u32]| run(prompt, &options(1)).expect_err("a refusal").to_string();
     assert_eq!(text(&[]), "generation: the prompt has no tokens");
     assert_eq!(text(&[1, 24]), "generation: prompt has id 24, but the vocabulary has 24");
 }

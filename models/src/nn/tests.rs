@@ -22,8 +22,11 @@ fn the_norm_divides_by_the_root_mean_square_and_multiplies_by_the_gain() {
     assert_near(&eps.forward(&array(&[3.0, 4.0], &[1, 2])).unwrap(), &array(&[0.6, 0.8], &[1, 2]), 1e-6);
 }
 
-/// Attention of one head in plain loops; `sees(query, key)` with positions counted from the first key.
-fn plain_attention(q: &[f32], k: &[f32], v: &[f32], width: usize, sees: impl Fn(usize, usize) -> bool) -> Vec<f32> {
+/// Whether the query at a position sees the key at another, both counted from the first key.
+type Sees = dyn Fn(usize, usize) -> bool;
+
+/// Attention of one head in plain loops.
+fn plain_attention(q: &[f32], k: &[f32], v: &[f32], width: usize, sees: &Sees) -> Vec<f32> {
     let (queries, keys) = (q.len() / width, k.len() / width);
     let mut out = vec![0.0; q.len()];
     for i in 0..queries {
@@ -43,9 +46,11 @@ fn each_mask_shows_a_query_the_keys_it_names() {
     let (queries, keys, width) = (4, 6, 8);
     let (q, k, v) =
         (normal(&[1, 1, queries, width], 1), normal(&[1, 1, keys, width], 2), normal(&[1, 1, keys, width], 3));
-    let even = |j: usize| j.is_multiple_of(2);
+    fn even(j: usize) -> bool {
+        j.is_multiple_of(2)
+    }
     let flags: Vec<bool> = (0..queries * keys).map(|at| even((at % keys) as usize)).collect();
-    let masks: [(Mask, &dyn Fn(usize, usize) -> bool); 5] = [
+    let masks: [(Mask, &Sees); 5] = [
         (Mask::None, &|_, _| true),
         (Mask::Causal, &|i, j| j <= i),
         (Mask::CausalWindow(2), &|i, j| j <= i && i - j < 2),
@@ -63,7 +68,7 @@ fn each_mask_shows_a_query_the_keys_it_names() {
 fn a_single_query_under_a_window_sees_the_window_only() {
     let (q, k, v) = (normal(&[1, 1, 1, 8], 1), normal(&[1, 1, 6, 8], 2), normal(&[1, 1, 6, 8], 3));
     let got = attention(&q, &k, &v, 1.0, &Mask::CausalWindow(3)).unwrap();
-    let want = plain_attention(&values(&q), &values(&k), &values(&v), 8, |_, j| j >= 3);
+    let want = plain_attention(&values(&q), &values(&k), &values(&v), 8, &|_, j| j >= 3);
     assert_near(&got, &array(&want, &[1, 1, 1, 8]), 1e-5);
 }
 

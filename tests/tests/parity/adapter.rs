@@ -31,7 +31,7 @@ fn save(golden: &Golden, model: &Model, adapter: &Adapter, dir: &Path) {
     let state = TrainState { parameters: adapter.parameters().to_vec(), optimizer };
     let folder = RunFolder::open(dir, FolderUse::New).unwrap();
     let config = adapter_config(adapter, &golden.lora_spec(), "base", model.num_layers());
-    Checkpointer::new(&folder, config, 0).save(adapter, &state, &Progress::start("test".to_owned())).unwrap();
+    Checkpointer::new(&folder, config, 0).save(adapter, &state, &Progress::start(Default::default())).unwrap();
 }
 
 /// Logits `[1, T, V]` of `ids` by mlx-lm, with the adapter in `adapter` loaded by mlx-lm.
