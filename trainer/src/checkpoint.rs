@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{Detail, Place, Result, Stage, TrainError};
+use crate::fingerprint::Fingerprint;
 use crate::optimizer::Adam;
 use crate::output::{ADAPTER_CONFIG_FILE, ADAPTER_FILE, OPTIMIZER_FILE, RunFolder, STATE_FILE, write_atomically};
 use crate::step::{StepReport, TrainState};
@@ -36,12 +37,12 @@ pub struct Progress {
     /// Steps skipped because they were not finite.
     pub skipped_steps: u64,
     /// Fingerprint of everything that decides the numbers: another one cannot resume.
-    pub fingerprint: String,
+    pub fingerprint: Fingerprint,
 }
 
 impl Progress {
     /// Before the first step.
-    pub fn start(fingerprint: String) -> Self {
+    pub fn start(fingerprint: Fingerprint) -> Self {
         Self { step: 0, applied_steps: 0, trained_tokens: 0, skipped_steps: 0, fingerprint }
     }
 
@@ -113,18 +114,17 @@ pub fn load(
     folder: &RunFolder,
     adapter: &Adapter,
     optimizer: &Adam,
-    fingerprint: &str,
+    fingerprint: &Fingerprint,
 ) -> Result<(TrainState, Progress)> {
     let state_path = folder.path(STATE_FILE);
     let text =
         fs::read_to_string(&state_path).map_err(|e| TrainError::io(Stage::Checkpoint, "read", &state_path, e))?;
     let progress: Progress = serde_json::from_str(&text)
         .map_err(|error| broken(&state_path, "", error.to_string(), "the state of a run"))?;
-    if progress.fingerprint != fingerprint {
-        return Err(TrainError::checkpoint(
-            Detail::new(Place::file(&state_path), "", "a run with other settings, model or data", "this one's")
-                .hint("resume with the configuration that is saved beside it, or start anew with --overwrite"),
-        ));
+    if let Some(found) = fingerprint.difference(&progress.fingerprint) {
+        let detail = Detail::new(Place::file(&state_path), found.field, found.saved, found.wanted);
+        let hint = "resume with the configuration that is saved beside it, or start anew with --overwrite";
+        return Err(TrainError::checkpoint(detail.hint(hint)));
     }
     let weights_path = folder.checkpoint(progress.step);
     let moments_path = optimizer_file(folder, progress.step);

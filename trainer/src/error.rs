@@ -253,9 +253,14 @@ impl TrainError {
     /// When `out` cannot be written.
     pub fn print(&self, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(out, "error: {self}")?;
-        let mut cause = self.source();
+        let (mut told, mut cause) = (self.to_string(), self.source());
         while let Some(error) = cause {
-            writeln!(out, "  caused by: {error}")?;
+            let text = error.to_string();
+            // Some errors end with their cause.
+            if !told.ends_with(&text) {
+                writeln!(out, "  caused by: {text}")?;
+                told = text;
+            }
             cause = error.source();
         }
         match self.hint() {
@@ -289,6 +294,15 @@ mod tests {
         let error = TrainError::io(Stage::Output, "write", Path::new("out/a"), source).with_hint("free some space");
         let text = printed(&error);
         assert_eq!(text, "error: cannot write out/a\n  caused by: no space left\n\nhint: free some space\n");
+    }
+
+    #[test]
+    fn a_cause_that_was_told_already_is_not_repeated() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot read m: {0}")]
+        struct Telling(#[source] std::io::Error);
+        let error = TrainError::model("load the model", Telling(std::io::Error::other("no such file")));
+        assert_eq!(printed(&error), "error: cannot load the model\n  caused by: cannot read m: no such file\n");
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! Which run this is: a hash of everything that decides its numbers, so that only the same run is resumed.
+//! Which run this is: everything that decides its numbers, so that only the same run is resumed.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use models::source::ModelSource;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::base::{ModelText, model_error};
@@ -20,21 +22,77 @@ const FREE: [&str; 5] = ["train.iters", "train.epochs", "data.train", "data.vali
 /// Bytes of a weight file that are read at its start, middle and end.
 const SAMPLE: u64 = 64 << 10;
 
-/// SHA-256 in hexadecimal over the settings, the model, the tokenizer and the encoded training rows.
-///
-/// # Errors
-/// A tokenizer that cannot be written down, a weight file that cannot be read.
-pub fn of(resolved: &Resolved, source: &ModelSource, text: &ModelText, data: &Dataset) -> Result<String> {
+/// Settings by key, and SHA-256 in hexadecimal of what is in the files.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// Values of the keys that decide the numbers, as TOML.
+    pub settings: BTreeMap<String, String>,
+    /// Of the model's configuration and samples of its weights.
+    pub model: String,
+    /// Of the tokenizer.
+    pub tokenizer: String,
+    /// Of the encoded training rows.
+    pub rows: String,
+}
+
+/// What differs between two runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The key of a setting, or the kind of file.
+    pub field: String,
+    /// In the saved run.
+    pub saved: String,
+    /// In this run.
+    pub wanted: String,
+}
+
+impl Fingerprint {
+    /// Of the run that `resolved` describes.
+    ///
+    /// # Errors
+    /// A tokenizer that cannot be written down, a weight file that cannot be read.
+    pub fn of(resolved: &Resolved, source: &ModelSource, text: &ModelText, data: &Dataset) -> Result<Self> {
+        let keys = keys().filter(|key| TABLES.contains(&key.table) && !FREE.contains(&key.path));
+        let value = |path: &str| resolved.config.get(path).map(|value| value.to_string());
+        let tokenizer = text.tokenizer().fingerprint().map_err(|error| model_error("describe the tokenizer", error))?;
+        Ok(Self {
+            settings: keys.filter_map(|key| Some((key.path.to_owned(), value(key.path)?))).collect(),
+            model: hash_model(source)?,
+            tokenizer: hexadecimal(&Sha256::digest(tokenizer)),
+            rows: hash_rows(&data.train),
+        })
+    }
+
+    /// The first thing in which this run differs from a `saved` one.
+    pub fn difference(&self, saved: &Self) -> Option<Difference> {
+        let files = [
+            ("model", &saved.model, &self.model),
+            ("tokenizer", &saved.tokenizer, &self.tokenizer),
+            ("training rows", &saved.rows, &self.rows),
+        ];
+        // A changed setting often changes the rows too; it is the cause, so it is named first.
+        let mut keys = saved.settings.keys().chain(self.settings.keys());
+        let changed = keys.find(|key| saved.settings.get(*key) != self.settings.get(*key)).map(|key| {
+            let value = |settings: &BTreeMap<String, String>| settings.get(key).cloned().unwrap_or("no value".into());
+            Difference { field: key.clone(), saved: value(&saved.settings), wanted: value(&self.settings) }
+        });
+        changed.or_else(|| {
+            let (field, ..) = files.into_iter().find(|(_, saved, own)| saved != own)?;
+            Some(Difference {
+                field: field.to_owned(),
+                saved: "other ones than in this run".to_owned(),
+                wanted: "the same".to_owned(),
+            })
+        })
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn hash_rows(rows: &Examples) -> String {
     let mut hash = Sha256::new();
-    for key in keys().filter(|key| TABLES.contains(&key.table) && !FREE.contains(&key.path)) {
-        if let Some(value) = resolved.config.get(key.path) {
-            hash.update(format!("{} = {value}\n", key.path));
-        }
-    }
-    for file in model_files(source)? {
-        add_file(&mut hash, &file).map_err(|error| TrainError::io(Stage::Checkpoint, "read", &file, error))?;
-    }
-    hash.update(text.tokenizer().fingerprint().map_err(|error| model_error("describe the tokenizer", error))?);
     let mut add = |example: &Example| {
         example.ids.iter().zip(&example.mask).for_each(|(id, trained)| {
             hash.update(id.to_le_bytes());
@@ -42,14 +100,22 @@ pub fn of(resolved: &Resolved, source: &ModelSource, text: &ModelText, data: &Da
         });
         hash.update([0xff; 5]);
     };
-    match &data.train {
+    match rows {
         Examples::Sft(examples) => examples.iter().for_each(&mut add),
         Examples::Preference(pairs) => pairs.iter().for_each(|pair| {
             add(&pair.chosen);
             add(&pair.rejected);
         }),
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    hexadecimal(&hash.finalize())
+}
+
+fn hash_model(source: &ModelSource) -> Result<String> {
+    let mut hash = Sha256::new();
+    for file in model_files(source)? {
+        add_file(&mut hash, &file).map_err(|error| TrainError::io(Stage::Checkpoint, "read", &file, error))?;
+    }
+    Ok(hexadecimal(&hash.finalize()))
 }
 
 /// Files that hold the model, in order of their names.
@@ -113,6 +179,32 @@ mod tests {
         for (index, hash) in hashes.iter().enumerate() {
             assert!(!hashes[..index].contains(hash), "file {index}");
         }
+    }
+
+    fn run(settings: &[(&str, &str)], rows: &str) -> Fingerprint {
+        let settings = settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        Fingerprint { settings, rows: rows.to_owned(), ..Fingerprint::default() }
+    }
+
+    fn difference(saved: &Fingerprint, own: &Fingerprint) -> Option<(String, String, String)> {
+        own.difference(saved).map(|found| (found.field, found.saved, found.wanted))
+    }
+
+    #[test]
+    fn a_changed_setting_is_named_with_both_values_and_before_the_rows() {
+        let saved = run(&[("lora.rank", "8"), ("train.seed", "0")], "a");
+        assert_eq!(difference(&saved, &saved), None);
+        let other = run(&[("lora.rank", "16"), ("train.seed", "0")], "b");
+        assert_eq!(difference(&saved, &other), Some(("lora.rank".into(), "8".into(), "16".into())));
+        let shorter = run(&[("lora.rank", "8")], "a");
+        assert_eq!(difference(&saved, &shorter), Some(("train.seed".into(), "0".into(), "no value".into())));
+        assert_eq!(difference(&shorter, &saved), Some(("train.seed".into(), "no value".into(), "0".into())));
+    }
+
+    #[test]
+    fn other_rows_are_named_as_such() {
+        let found = difference(&run(&[], "a"), &run(&[], "b")).unwrap();
+        assert_eq!(found, ("training rows".into(), "other ones than in this run".into(), "the same".into()));
     }
 
     #[test]

@@ -237,7 +237,7 @@ fn sync_parent(path: &Path) -> Result<()> {
 }
 
 fn not_written(path: &Path, error: std::io::Error) -> TrainError {
-    let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+    let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge);
     let error = TrainError::io(Stage::Output, "write", path, error);
     if full { error.with_hint("free some space; what was saved before is untouched") } else { error }
 }

@@ -44,7 +44,7 @@ impl Window {
 
     /// Closes the window. Losses are means over the steps that were finite.
     pub fn record(&mut self, now: &Now, method: Method) -> TrainRecord {
-        let window = std::mem::replace(self, Self::new());
+        let window = std::mem::take(self);
         let (count, seconds) = (window.applied as f64, window.busy.as_secs_f64());
         let means: Vec<f32> = window.values.iter().map(|sum| sum / window.applied as f32).collect();
         TrainRecord {

@@ -14,7 +14,7 @@ use crate::config::{Config, Resolved};
 use crate::data::order::BatchPlan;
 use crate::data::{Dataset, Examples};
 use crate::error::{Result, TrainError};
-use crate::fingerprint;
+use crate::fingerprint::Fingerprint;
 use crate::fit;
 use crate::interrupt::Interrupt;
 use crate::metrics::{MetricsWriter, ValidRecord};
@@ -46,7 +46,7 @@ pub fn run(resolved: &Resolved, interrupt: &Interrupt, reporter: impl FnOnce(u64
     let adapter = Adapter::new(&model, &spec, config.train.seed).map_err(|e| model_error("attach the adapter", e))?;
     let plan = Plan::new(config, data.train.len());
     let fresh = fresh_state(config, &adapter)?;
-    let fingerprint = fingerprint::of(resolved, &source, &text, &data)?;
+    let fingerprint = Fingerprint::of(resolved, &source, &text, &data)?;
     let (state, progress) = if config.output.resume {
         let saved = checkpoint::load(&folder, &adapter, &fresh.optimizer, &fingerprint)?;
         folder.remove_after(saved.1.step)?;

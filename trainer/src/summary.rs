@@ -67,3 +67,45 @@ fn numbers(name: &str, before: f64, after: f64) -> String {
 fn indented(answer: &str) -> String {
     answer.trim().replace('\n', "\n          ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::PreferenceMetrics;
+
+    fn valid(val_loss: f64, preference: Option<PreferenceMetrics>) -> ValidRecord {
+        ValidRecord { iteration: 0, val_loss, val_time: 1.0, preference }
+    }
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn nothing_to_compare_is_no_text() {
+        assert_eq!(describe(&[], &[], &[], None), "");
+    }
+
+    #[test]
+    fn answers_stand_below_each_other_with_their_lines_in_step() {
+        let text = describe(&texts(&["Why?"]), &texts(&[" one\ntwo "]), &texts(&["three"]), None);
+        assert_eq!(text, "\n> Why?\n  before: one\n          two\n  after:  three\n");
+    }
+
+    #[test]
+    fn numbers_of_a_preference_run_stand_in_two_columns() {
+        let metrics = |accuracy| {
+            Some(PreferenceMetrics { rewards_accuracies: accuracy, logps_chosen: -1.25, ..Default::default() })
+        };
+        let (before, after) = (valid(3.5, metrics(0.5)), valid(2.0, metrics(1.0)));
+        assert_eq!(
+            describe(&[], &[], &[], Some((&before, &after))),
+            "\nHeld-out rows              before     after\n\
+             \x20 loss                      3.500     2.000\n\
+             \x20 accuracy                  0.500     1.000\n\
+             \x20 log p chosen             -1.250    -1.250\n\
+             \x20 log p rejected            0.000     0.000\n\
+             \x20 log odds ratio            0.000     0.000\n"
+        );
+    }
+}

@@ -94,3 +94,65 @@ fn sft_row(example: &Example) -> HostRow<'_> {
 fn response_row(example: &Example) -> HostRow<'_> {
     HostRow { ids: &example.ids, likelihood: vec![0.0; example.ids.len()], response: example.mask.clone() }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::data::jsonl::RowPlace;
+
+    fn example(length: usize, prompt_len: usize) -> Example {
+        Example {
+            ids: (0..length as u32).collect(),
+            mask: (0..length).map(|index| index >= prompt_len).collect(),
+            prompt_len,
+            origin: RowPlace { path: Arc::from(Path::new("d.jsonl")), line: 1, index: None },
+        }
+    }
+
+    fn pairs() -> Examples {
+        let pair = |chosen, rejected| PreferenceExample { chosen: example(chosen, 3), rejected: example(rejected, 3) };
+        Examples::Preference(vec![pair(5, 4), pair(9, 6)])
+    }
+
+    fn orpo(scope: SftScope) -> Method {
+        Method::Orpo { lambda: 0.1, scope }
+    }
+
+    #[test]
+    fn supervised_rows_weigh_by_their_targets() {
+        let examples = Examples::Sft(vec![example(5, 3), example(9, 1), example(4, 2)]);
+        let collator = Collator { examples: &examples, method: Method::Sft, pad: 0 };
+        let batches = [vec![0, 1], vec![2]];
+        let denominators = collator.denominators(&batches);
+        assert_eq!((denominators.tokens, denominators.pairs), (12.0, 0.0));
+        assert_eq!(collator.trained_tokens(&batches), 12);
+    }
+
+    #[test]
+    fn pairs_weigh_by_the_likelihood_that_is_trained() {
+        let examples = pairs();
+        let batches = [vec![1], vec![0]];
+        let denominators = |scope| {
+            let collator = Collator { examples: &examples, method: orpo(scope), pad: 0 };
+            let denominators = collator.denominators(&batches);
+            (denominators.tokens, denominators.pairs, collator.trained_tokens(&batches))
+        };
+        // Full: every chosen token but the first. Response: a mean per pair. Targets: 2 + 1 and 6 + 3.
+        assert_eq!(denominators(SftScope::Full), (12.0, 2.0, 12));
+        assert_eq!(denominators(SftScope::Response), (2.0, 2.0, 12));
+    }
+
+    #[test]
+    fn chosen_rows_come_before_rejected_ones() {
+        let examples = pairs();
+        let collator = Collator { examples: &examples, method: orpo(SftScope::Full), pad: 99 };
+        let rows = collator.rows(&[0]).unwrap();
+        assert_eq!(rows.tokens.to_vec::<i32>().unwrap(), [0, 1, 2, 3, 4, 0, 1, 2, 3, 99]);
+        assert_eq!(rows.targets.to_vec::<i32>().unwrap(), [1, 2, 3, 4, 3]);
+        assert_eq!(rows.likelihood.to_vec::<f32>().unwrap(), [1.0, 1.0, 1.0, 1.0, 0.0]);
+        assert_eq!(rows.response_mean.to_vec::<f32>().unwrap(), [0.0, 0.0, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+    }
+}
