@@ -1,5 +1,6 @@
 //! Runs that are stopped from outside: Ctrl-C, termination, and death without a word.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -60,6 +61,20 @@ fn a_stopped_run_reports_the_steps_since_the_last_report() {
     signal(&child, "TERM");
     let step = is_interrupted(&Outcome::of(child.wait_with_output().unwrap()));
     assert_eq!(shop.metrics().last().unwrap()["iteration"], step);
+}
+
+#[test]
+fn a_second_ctrl_c_ends_the_run_at_once() {
+    let shop = Workshop::new();
+    // One step takes minutes.
+    let mut child = start(&shop, &["--set", "train.grad_accumulation_steps=100000"]);
+    let mut notes = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(notes.any(|line| line.ends_with(" rows, results in out")));
+    signal(&child, "INT");
+    assert!(notes.any(|line| line == "interrupted: finishing the step and saving; once more to stop at once"));
+    signal(&child, "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(shop.list("out"), ["config.toml", "metrics.jsonl"]);
 }
 
 #[test]
