@@ -126,3 +126,6 @@ pub fn merge_heads(x: &Array) -> Result<Array> {
     let (batch, length) = (x.dim(0)?, x.dim(2)?);
     ops::transpose(x, Some(&[0, 2, 1, 3]))?.reshape(&[batch, length, -1])
 }
+
+#[cfg(test)]
+mod tests;
