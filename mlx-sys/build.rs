@@ -1,4 +1,4 @@
-//! Provides MLX, compiles mlx-c against it and binds its headers. The steps are the modules of `build/`;
+//! Provides MLX, compiles mlx-c and our primitives against it and binds mlx-c's headers. The steps are the modules of `build/`;
 //! `docs/NATIVE.md` tells the whole story.
 
 #[path = "build/bind.rs"]
@@ -60,6 +60,7 @@ fn run() -> Result<()> {
     let runtime = runtime::install(&origin, &settings, &out_dir)?;
     let source = fetch::mlx_c(&cache, &settings, &vendor)?;
     compile::mlx_c(&cache, &settings, &source, &include, &out_dir)?;
+    compile::primitives(&cache, &settings, &source, &include, &out_dir)?;
     let libclang = pins::wheels(&pins_text, "libclang")?.swap_remove(0);
     bind::headers(&cache, &settings, &source, &libclang, &out_dir)?;
     announce(&runtime, &settings, &source, &out_dir);
@@ -94,6 +95,8 @@ fn check_headers(include: &Path, settings: &Settings) -> Result<()> {
 fn announce(runtime: &Runtime, settings: &Settings, source: &Path, out_dir: &Path) {
     println!("cargo::rerun-if-changed={}", runtime.marker.display());
     println!("cargo::rustc-link-search=native={}", out_dir.display());
+    // Each before what it calls: the primitives report through mlx-c.
+    println!("cargo::rustc-link-lib=static=mlxrs");
     println!("cargo::rustc-link-lib=static=mlxc");
     // Inside the target folder, so cargo puts it on the library path of what it runs.
     println!("cargo::rustc-link-search=native={}", runtime.lib.display());

@@ -37,6 +37,7 @@
 //! the call that ran it. `docs/FFI.md` lists the rules of the boundary, each with its test.
 
 mod array;
+pub mod cpu_engine;
 pub mod device;
 mod element;
 mod error;

@@ -1,5 +1,6 @@
 //! The integration tests of mlx-rs-core, in one binary.
 
+mod cpu_engine;
 mod ffi;
 mod io;
 mod kernels;

@@ -1,4 +1,4 @@
-//! Compiles mlx-c into a static library, once for a source, MLX, compiler and set of flags.
+//! Compiles mlx-c and our primitives into static libraries, once for a source, MLX, compiler and set of flags.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,44 @@ use crate::error::{BuildError, Result};
 use crate::runtime::EXPORTS;
 use crate::settings::{MLX_VERSION, Settings};
 
-const LIBRARY: &str = "libmlxc.a";
+/// A static library to compile.
+struct Library<'a> {
+    /// Its name for the linker.
+    name: &'static str,
+    /// What it is called in messages.
+    title: &'static str,
+    /// Folders whose headers and sources it is made of, besides MLX's headers.
+    folders: &'a [&'a Path],
+    sources: Vec<PathBuf>,
+}
 
 /// Puts `libmlxc.a` into `out_dir`, compiling it unless the cache has it.
 pub fn mlx_c(cache: &Cache, settings: &Settings, source: &Path, include: &Path, out_dir: &Path) -> Result<()> {
+    let sources = sources(&source.join("mlx/c"))?;
+    if sources.is_empty() {
+        return Err(BuildError::new(format!("{} has no C++ files", source.join("mlx/c").display()))
+            .hint("MLX_C_SOURCE names the folder of mlx-c's sources"));
+    }
+    let library = Library { name: "mlxc", title: "mlx-c", folders: &[&source.join("mlx")], sources };
+    compile(cache, settings, &library, source, include, out_dir)
+}
+
+/// Puts `libmlxrs.a`, the primitives in `native/`, into `out_dir`, compiling it unless the cache has it.
+pub fn primitives(cache: &Cache, settings: &Settings, source: &Path, include: &Path, out_dir: &Path) -> Result<()> {
+    let native = Path::new("native").canonicalize().map_err(|e| BuildError::io("find", Path::new("native"), &e))?;
+    let folders = [native.as_path(), &source.join("mlx")];
+    let library = Library { name: "mlxrs", title: "the CPU primitives", folders: &folders, sources: sources(&native)? };
+    compile(cache, settings, &library, source, include, out_dir)
+}
+
+fn compile(
+    cache: &Cache,
+    settings: &Settings,
+    library: &Library,
+    source: &Path,
+    include: &Path,
+    out_dir: &Path,
+) -> Result<()> {
     let shim = Path::new("native/format_shim.h");
     let shim = shim.canonicalize().map_err(|e| BuildError::io("find", shim, &e))?;
     if settings.target.is_macos() && std::env::var_os("MACOSX_DEPLOYMENT_TARGET").is_none() {
@@ -28,18 +62,20 @@ pub fn mlx_c(cache: &Cache, settings: &Settings, source: &Path, include: &Path, 
         .include(include)
         .flag("-include")
         .flag(&shim)
-        // The same library serves debug and release builds: mlx-c only passes calls on.
+        // The same library serves debug and release builds: the code only passes calls on.
         .opt_level(2)
         .debug(false)
         .pic(true)
         .warnings(false)
         .cargo_metadata(false)
-        // The linker line is written by the build script; what cc would print names one library of two.
+        // The linker line is written by the build script; what cc would print names one library of several.
         .cpp_link_stdlib(None);
     let compiler = build.try_get_compiler().map_err(|e| no_compiler(&e.to_string()))?;
+    // Not all of `include`: CUDA's wheels add headers for the run-time compiler that mlx-c does not see.
+    let headers = include.join("mlx");
+    let folders: Vec<&Path> = library.folders.iter().copied().chain([headers.as_path()]).collect();
     let key = cache::digest(
-        // Not all of `include`: CUDA's wheels add headers for the run-time compiler that mlx-c does not see.
-        &[&source.join("mlx"), &include.join("mlx")],
+        &folders,
         &[
             &settings.target.triple,
             &version_of(compiler.path())?,
@@ -47,29 +83,24 @@ pub fn mlx_c(cache: &Cache, settings: &Settings, source: &Path, include: &Path, 
             &fs::read_to_string(&shim).map_err(|e| BuildError::io("read", &shim, &e))?,
         ],
     )?;
-    let folder = cache.entry(&format!("mlxc-{}", key.get(..16).unwrap_or(&key)), &key, |folder| {
-        let objects = out_dir.join("mlxc");
-        let sources = sources(source)?;
-        build.files(&sources).out_dir(&objects).try_compile("mlxc").map_err(|e| {
-            BuildError::new("cannot compile mlx-c").cause(e.to_string()).hint(format!(
+    let file = format!("lib{}.a", library.name);
+    let folder = cache.entry(&format!("{}-{}", library.name, key.get(..16).unwrap_or(&key)), &key, |folder| {
+        let objects = out_dir.join(library.name);
+        build.files(&library.sources).out_dir(&objects).try_compile(library.name).map_err(|e| {
+            BuildError::new(format!("cannot compile {}", library.title)).cause(e.to_string()).hint(format!(
                 "it needs a C++20 compiler (g++ 12 or clang 16 and newer) and the headers of MLX {MLX_VERSION}; CXX names another compiler"
             ))
         })?;
-        copy(&objects.join(LIBRARY), &folder.join(LIBRARY))
+        copy(&objects.join(&file), &folder.join(&file))
     })?;
     // The copy outlives a cache that is emptied between two builds.
-    copy(&folder.join(LIBRARY), &out_dir.join(LIBRARY))
+    copy(&folder.join(&file), &out_dir.join(&file))
 }
 
-fn sources(source: &Path) -> Result<Vec<PathBuf>> {
-    let folder = source.join("mlx/c");
-    let sources: Vec<PathBuf> =
-        cache::files(&folder)?.into_iter().filter(|path| path.extension().is_some_and(|ext| ext == "cpp")).collect();
-    if sources.is_empty() {
-        return Err(BuildError::new(format!("{} has no C++ files", folder.display()))
-            .hint("MLX_C_SOURCE names the folder of mlx-c's sources"));
-    }
-    Ok(sources)
+/// The C++ files below `folder`.
+fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
+    let files = cache::files(folder)?;
+    Ok(files.into_iter().filter(|path| path.extension().is_some_and(|ext| ext == "cpp")).collect())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

@@ -44,10 +44,11 @@
 //! }
 //! ```
 
+pub mod engine;
 pub mod runtime;
 
-// Named, so that its `cblas_*` functions are linked into every program and stand before those that libmlx brings.
-#[cfg(mlx_blas_builtin)]
+// Named, so that its kernels are linked, which the primitives call, and its `cblas_*` functions (where it exports them)
+// are in every program and stand before those that libmlx brings.
 use mlx_cpu_kernels as _;
 
 mod bindings {
@@ -57,3 +58,4 @@ mod bindings {
 }
 
 pub use bindings::*;
+pub use engine::*;

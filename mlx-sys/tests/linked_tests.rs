@@ -1,9 +1,10 @@
 //! What runs: the linked MLX, the string formatting that we lend mlx-c, and our matrix product under MLX's.
 
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::Mutex;
 
 use mlx_sys::runtime;
+
+use crate::messages::with_message;
 
 #[test]
 fn the_linked_mlx_is_the_pinned_one() {
@@ -25,17 +26,6 @@ fn the_named_folder_holds_the_library() {
     let names = ["libmlx.so", "libmlx.dylib"];
     let folder = std::path::Path::new(runtime::LIB_DIR);
     assert!(names.iter().any(|name| folder.join(name).is_file()), "no libmlx in {}", folder.display());
-}
-
-/// The last message that MLX's error handler was given.
-static MESSAGE: Mutex<String> = Mutex::new(String::new());
-
-unsafe extern "C" fn keep_message(message: *const c_char, _data: *mut c_void) {
-    // SAFETY: mlx-c passes a string that lives for the call.
-    let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
-    if let Ok(mut kept) = MESSAGE.lock() {
-        *kept = text;
-    }
 }
 
 /// A reader that is open and good and has nothing to give.
@@ -81,8 +71,7 @@ fn an_error_that_mlx_c_formats_has_its_fields_filled_in() {
     };
     // SAFETY: the handles live from their making to their freeing; the reader's functions keep no state, so that the
     // null descriptor is never followed.
-    let status = unsafe {
-        mlx_sys::mlx_set_error_handler(Some(keep_message), std::ptr::null_mut(), None);
+    let (status, message) = with_message(|| unsafe {
         let reader = mlx_sys::mlx_io_reader_new(std::ptr::null_mut(), vtable);
         let stream = mlx_sys::mlx_default_cpu_stream_new();
         let mut arrays = mlx_sys::mlx_map_string_to_array_new();
@@ -93,9 +82,8 @@ fn an_error_that_mlx_c_formats_has_its_fields_filled_in() {
         mlx_sys::mlx_stream_free(stream);
         mlx_sys::mlx_io_reader_free(reader);
         status
-    };
+    });
     assert_eq!(status, 1);
-    let message = MESSAGE.lock().map(|text| text.clone()).unwrap_or_default();
     let wanted = "[mlx_io_reader] unable to read 8 bytes (read 0 instead) in the empty file";
     assert!(message.contains(wanted), "got: {message}");
 }

@@ -21,8 +21,10 @@ mod runtime;
 mod settings;
 
 mod cache_tests;
+mod engine_tests;
 mod fetch_tests;
 mod linked_tests;
+mod messages;
 mod pins_tests;
 mod runtime_tests;
 mod settings_tests;

@@ -24,7 +24,23 @@ const GRAIN: usize = 1 << 14;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mlxk_softmax_f32(rows: usize, cols: usize, x: *const f32, y: *mut f32) {
     let (x, y) = (Shared::input(x), Shared::output(y));
-    for_each_rows(rows, cols, |rows| isa::run(Softmax { rows, cols, x: x.get(), y: y.get() }));
+    let queries = usize::MAX;
+    for_each_rows(rows, cols, |rows| isa::run(Softmax { rows, cols, queries, x: x.get(), y: y.get() }));
+}
+
+/// y = softmax(x) over the last axis under a causal mask. Row r belongs to query q = r mod `queries`, which sees the
+/// first q + 1 + cols − queries columns; the others get 0. A row that sees none has 1 / cols everywhere. With `queries`
+/// 0 nothing is written.
+///
+/// # Safety
+/// `x` and `y` are valid for `rows * cols` elements; they may be the same buffer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mlxk_causal_softmax_f32(rows: usize, cols: usize, queries: usize, x: *const f32, y: *mut f32) {
+    if queries == 0 {
+        return;
+    }
+    let (x, y) = (Shared::input(x), Shared::output(y));
+    for_each_rows(rows, cols, |rows| isa::run(Softmax { rows, cols, queries, x: x.get(), y: y.get() }));
 }
 
 /// dx = y · (dy − Σ dy · y), with y the result of softmax.
@@ -147,34 +163,54 @@ fn weigh<const FMA: bool>(x: &[f32], shift: f32, weights: &mut [f32; BLOCK], sum
 struct Softmax {
     rows: Range<usize>,
     cols: usize,
+    /// Rows of one causal mask; `usize::MAX` without a mask.
+    queries: usize,
     x: *const f32,
     y: *mut f32,
+}
+
+impl Softmax {
+    /// The number of columns that row `r` sees.
+    #[inline(always)]
+    fn visible(&self, r: usize) -> usize {
+        if self.queries == usize::MAX {
+            return self.cols;
+        }
+        (r % self.queries + 1 + self.cols).saturating_sub(self.queries)
+    }
 }
 
 impl Kernel for Softmax {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let mut weights = [0.0; BLOCK];
-        for r in self.rows {
-            // SAFETY: row r lies inside both buffers, and only this task writes it. Each slice of x ends before y, which
-            // may be the same buffer, is written.
+        for r in self.rows.clone() {
+            let visible = self.visible(r);
+            // SAFETY: row r lies inside both buffers, and only this task writes it; `visible` is at most its length. Each
+            // slice of x ends before y, which may be the same buffer, is written.
             unsafe {
                 let x = self.x.add(r * self.cols);
                 let y = self.y.add(r * self.cols);
-                let shift = largest(input(x, self.cols));
+                if visible == 0 {
+                    std::slice::from_raw_parts_mut(y, self.cols).fill(1.0 / self.cols as f32);
+                    continue;
+                }
+                let shift = largest(input(x, visible));
                 let mut sums = [0.0; LANES];
                 let mut start = 0;
-                while start < self.cols {
-                    let count = BLOCK.min(self.cols - start);
+                while start < visible {
+                    let count = BLOCK.min(visible - start);
                     weigh::<FMA>(input(x.add(start), count), shift, &mut weights, &mut sums);
                     std::ptr::copy_nonoverlapping(weights.as_ptr(), y.add(start), count);
                     start += count;
                 }
                 let scale = 1.0 / total(sums);
-                for weight in std::slice::from_raw_parts_mut(y, self.cols) {
+                let (seen, hidden) = std::slice::from_raw_parts_mut(y, self.cols).split_at_mut(visible);
+                for weight in seen {
                     let scaled = *weight * scale;
                     *weight = if scaled < SMALLEST_WEIGHT { 0.0 } else { scaled };
                 }
+                hidden.fill(0.0);
             }
         }
     }

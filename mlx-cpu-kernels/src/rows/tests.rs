@@ -1,7 +1,10 @@
 use super::activation::{
     mlxk_exp_f32, mlxk_sigmoid_f32, mlxk_silu_backward_f32, mlxk_silu_f32, mlxk_swiglu_backward_f32, mlxk_swiglu_f32,
 };
-use super::softmax::{mlxk_logsumexp_backward_f32, mlxk_logsumexp_f32, mlxk_softmax_backward_f32, mlxk_softmax_f32};
+use super::softmax::{
+    mlxk_causal_softmax_f32, mlxk_logsumexp_backward_f32, mlxk_logsumexp_f32, mlxk_softmax_backward_f32,
+    mlxk_softmax_f32,
+};
 use crate::set_threads;
 use crate::tests::{hold_settings, noise, with_each_isa};
 
@@ -281,4 +284,27 @@ fn row_kernels_are_the_same_to_the_last_bit_on_any_number_of_threads() {
         assert!(run(threads) == expected, "{threads} threads");
     }
     set_threads(0);
+}
+
+#[test]
+fn a_causal_softmax_is_the_softmax_of_what_each_query_sees() {
+    with_each_isa(|isa| {
+        // A square, a past of 600 columns, two stacked masks, and queries before the first column.
+        for (rows, cols, queries) in [(33, 33, 33), (5, 605, 5), (16, 20, 8), (6, 2, 6)] {
+            let x = scaled(noise(rows * cols, 3), 20.0);
+            let mut y = x.clone();
+            // SAFETY: both are the one buffer of rows * cols elements.
+            unsafe { mlxk_causal_softmax_f32(rows, cols, queries, y.as_ptr(), y.as_mut_ptr()) };
+            for (r, (x, y)) in x.chunks(cols).zip(y.chunks(cols)).enumerate() {
+                let what = format!("{isa:?} {rows} {cols} {queries} row {r}");
+                let visible = (r % queries + 1 + cols).saturating_sub(queries);
+                if visible == 0 {
+                    assert!(y.iter().all(|y| *y == 1.0 / cols as f32), "{what}");
+                    continue;
+                }
+                assert_eq!(y[..visible], softmax(visible, &x[..visible]), "{what}");
+                assert!(y[visible..].iter().all(|y| *y == 0.0), "{what}");
+            }
+        }
+    });
 }

@@ -11,6 +11,7 @@
 
 use super::call::op;
 use crate::array::Array;
+use crate::cpu_engine;
 use crate::element::Dtype;
 use crate::error::{Error, Result};
 
@@ -80,8 +81,6 @@ reduction! {
     min => mlx_min, mlx_min_axis, mlx_min_axes;
     /// The middle value, or the mean of the two middle ones.
     median => mlx_median, mlx_median_axis, mlx_median_axes;
-    /// `log(sum(exp(a)))` without overflow.
-    logsumexp => mlx_logsumexp, mlx_logsumexp_axis, mlx_logsumexp_axes;
     /// Whether all are non-zero.
     all => mlx_all, mlx_all_axis, mlx_all_axes;
     /// Whether any is non-zero.
@@ -104,12 +103,38 @@ arg_reduction! {
     argmin => mlx_argmin, mlx_argmin_axis;
 }
 
+/// Whether `axes` is the last axis alone and the [CPU engine](crate::cpu_engine) takes reductions over it.
+fn engine_reduces(a: &Array, axes: Option<&[i32]>) -> Result<bool> {
+    let Some(&[axis]) = axes else { return Ok(false) };
+    let last = a.ndim() > 0 && (axis == -1 || usize::try_from(axis).is_ok_and(|axis| axis + 1 == a.ndim()));
+    Ok(last && cpu_engine::applies(&[a])?)
+}
+
+/// `log(sum(exp(a)))` without overflow.
+///
+/// The reduced axes go, or stay with size 1 under `keepdims`. Over the last axis alone the
+/// [CPU engine](crate::cpu_engine) may compute it.
+///
+/// # Errors
+/// An axis out of range or given twice, or nothing to reduce.
+pub fn logsumexp(a: &Array, axes: Option<&[i32]>, keepdims: bool) -> Result<Array> {
+    match axes {
+        _ if engine_reduces(a, axes)? => cpu_engine::logsumexp_last(a, keepdims),
+        None => op!("logsumexp", mlx_logsumexp(a, keepdims)),
+        Some(&[axis]) => op!("logsumexp", mlx_logsumexp_axis(a, axis, keepdims)),
+        Some(axes) => op!("logsumexp", mlx_logsumexp_axes(a, [axes], keepdims)),
+    }
+}
+
 /// `exp(a)` over its sum along `axes`; `precise` sums half-precision inputs in float32.
+///
+/// Over the last axis alone the [CPU engine](crate::cpu_engine) may compute it.
 ///
 /// # Errors
 /// An axis out of range or given twice.
 pub fn softmax(a: &Array, axes: Option<&[i32]>, precise: bool) -> Result<Array> {
     match axes {
+        _ if engine_reduces(a, axes)? => cpu_engine::softmax_last(a),
         None => op!("softmax", mlx_softmax(a, precise)),
         Some(&[axis]) => op!("softmax", mlx_softmax_axis(a, axis, precise)),
         Some(axes) => op!("softmax", mlx_softmax_axes(a, [axes], precise)),

@@ -3,7 +3,7 @@
 //! Per layer: `h = x + o(attention(rope(q), rope(k), v))` on the normed input, then `h + down(silu(gate)·up)` on the
 //! normed `h`. Tied models use the embedding as their head.
 
-use mlx_rs_core::{Array, ops};
+use mlx_rs_core::{Array, cpu_engine, ops};
 
 use super::Architecture;
 use crate::config::ModelConfig;
@@ -136,8 +136,7 @@ impl Mlp {
     fn forward(&self, x: &Array) -> MlxResult<Array> {
         let gate = self.gate_proj.forward(x)?; // [B, L, inner]
         let up = self.up_proj.forward(x)?;
-        let silu = ops::multiply(&gate, &ops::sigmoid(&gate)?)?;
-        self.down_proj.forward(&ops::multiply(&silu, &up)?)
+        self.down_proj.forward(&cpu_engine::swiglu(&gate, &up)?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Scaled dot-product attention with the mask as data.
 
 use mlx_rs_core::fast::AttentionMask;
-use mlx_rs_core::{Array, Dtype, Result, fast, ops};
+use mlx_rs_core::{Array, Dtype, Result, cpu_engine, fast, ops};
 
 /// Which keys a query may see. Position `i` of `L` queries over `S` keys stands at `i + S − L`.
 #[derive(Clone)]
@@ -24,15 +24,78 @@ pub fn attention(q: &Array, k: &Array, v: &Array, scale: f32, mask: &Mask) -> Re
     let (queries, keys) = (q.dim(2)?, k.dim(2)?);
     match mask {
         // A single query sees every key, so the mask says nothing; without it MLX takes its shorter path.
-        Mask::Causal if queries > 1 => fast::scaled_dot_product_attention(q, k, v, scale, AttentionMask::Causal, None),
+        Mask::Causal if queries > 1 => masked(q, k, v, scale, AttentionMask::Causal),
         Mask::CausalWindow(window) if keys > *window => {
             let mask = window_mask(queries, keys, *window)?;
-            fast::scaled_dot_product_attention(q, k, v, scale, AttentionMask::Array(&mask), None)
+            masked(q, k, v, scale, AttentionMask::Array(&mask))
         }
-        Mask::CausalWindow(_) if queries > 1 => attention(q, k, v, scale, &Mask::Causal),
-        Mask::Array(mask) => fast::scaled_dot_product_attention(q, k, v, scale, AttentionMask::Array(mask), None),
-        _ => fast::scaled_dot_product_attention(q, k, v, scale, AttentionMask::None, None),
+        Mask::CausalWindow(_) if queries > 1 => masked(q, k, v, scale, AttentionMask::Causal),
+        Mask::Array(mask) => masked(q, k, v, scale, AttentionMask::Array(mask)),
+        _ => masked(q, k, v, scale, AttentionMask::None),
     }
+}
+
+/// By the CPU engine where it applies, otherwise by MLX's own op.
+fn masked(q: &Array, k: &Array, v: &Array, scale: f32, mask: AttentionMask) -> Result<Array> {
+    let fits = match mask {
+        // Another dtype than bool and f32 is for MLX to convert or refuse.
+        AttentionMask::Array(mask) => matches!(mask.dtype(), Dtype::Bool | Dtype::Float32) && mask.ndim() <= 4,
+        _ => true,
+    };
+    match Heads::of(q, k, v) {
+        Some(heads) if fits && cpu_engine::applies(&[q, k, v])? => by_engine(q, k, v, scale, mask, &heads),
+        _ => fast::scaled_dot_product_attention(q, k, v, scale, mask, None),
+    }
+}
+
+/// The sizes of an attention whose arrays fit one another.
+struct Heads {
+    batch: i32,
+    heads: i32,
+    kv_heads: i32,
+    queries: i32,
+    keys: i32,
+}
+
+impl Heads {
+    /// `None` when the arrays do not fit, which MLX's op reports.
+    fn of(q: &Array, k: &Array, v: &Array) -> Option<Self> {
+        let ([batch, heads, queries, width], [k_batch, kv_heads, keys, k_width]) = (q.shape(), k.shape()) else {
+            return None;
+        };
+        let grouped = *kv_heads > 0 && heads % kv_heads == 0;
+        let same = batch == k_batch && width == k_width && v.ndim() == 4 && k.shape()[..3] == v.shape()[..3];
+        let [batch, heads, kv_heads, queries, keys] = [*batch, *heads, *kv_heads, *queries, *keys];
+        (grouped && same).then_some(Self { batch, heads, kv_heads, queries, keys })
+    }
+}
+
+/// MLX's composition with the queries of a group of heads stacked over their one key head, and our softmax.
+fn by_engine(q: &Array, k: &Array, v: &Array, scale: f32, mask: AttentionMask, heads: &Heads) -> Result<Array> {
+    let &Heads { batch, heads, kv_heads, queries, keys } = heads;
+    let q = (q * scale)?.reshape(&[batch, kv_heads, heads / kv_heads * queries, -1])?; // [B, Hkv, n·L, D]
+    let scores = ops::matmul(&q, &ops::swapaxes(k, -1, -2)?)?; // [B, Hkv, n·L, S]
+    let weights = match mask {
+        AttentionMask::None => cpu_engine::softmax_last(&scores)?,
+        AttentionMask::Causal => cpu_engine::causal_softmax(&scores, queries)?,
+        AttentionMask::Array(mask) => {
+            let shape = [batch, heads, queries, keys];
+            let mask = ops::broadcast_to(mask, &shape)?;
+            softmax_under(&scores.reshape(&shape)?, &mask)?.reshape(&[batch, kv_heads, -1, keys])?
+        }
+    };
+    ops::matmul(&weights, v)?.reshape(&[batch, heads, queries, -1]) // [B, H, L, Dv]
+}
+
+/// softmax of `scores` under a mask that is bool (true: seen) or added.
+fn softmax_under(scores: &Array, mask: &Array) -> Result<Array> {
+    let masked = if mask.dtype() == Dtype::Bool {
+        // The least number, not −∞, as MLX does: a query that sees nothing weighs all keys alike.
+        ops::where_(mask, scores, &Array::scalar(f32::MIN)?)?
+    } else {
+        ops::add(scores, mask)?
+    };
+    cpu_engine::softmax_last(&masked)
 }
 
 /// `[L, S]`, true where `0 ≤ i − j < window` for the query at position `i` and the key at `j`.
@@ -63,3 +126,6 @@ pub fn merge_heads(x: &Array) -> Result<Array> {
     let (batch, length) = (x.dim(0)?, x.dim(2)?);
     ops::transpose(x, Some(&[0, 2, 1, 3]))?.reshape(&[batch, length, -1])
 }
+
+#[cfg(test)]
+mod tests;

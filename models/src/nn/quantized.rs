@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use mlx_rs_core::transforms::CustomVjp;
-use mlx_rs_core::{Array, Device, Dtype, Result, Stream, ops};
+use mlx_rs_core::{Array, Device, Dtype, Result, Stream, cpu_engine, ops};
 
 /// The arrays of a quantised weight: `weight` is `[out, in·bits/32]` u32, `scales` and `biases` are `[out, in/group]`.
 #[derive(Clone)]
@@ -32,15 +32,8 @@ impl QuantizedParts {
     /// # Errors
     /// Parts that do not fit one another.
     pub fn dequantize(&self) -> Result<Array> {
-        ops::dequantize(
-            &self.weight,
-            &self.scales,
-            self.biases.as_ref(),
-            Some(self.group_size),
-            Some(self.bits),
-            self.mode,
-            None,
-        )
+        let (biases, mode) = (self.biases.as_ref(), self.mode);
+        cpu_engine::dequantize(&self.weight, &self.scales, biases, self.group_size, self.bits, mode)
     }
 
     fn quantized_matmul(&self, x: &Array) -> Result<Array> {
