@@ -9,6 +9,7 @@ mod fixture;
 mod generate;
 mod inspect;
 mod nonfinite;
+mod readme;
 mod resume;
 mod stop;
 mod train;
