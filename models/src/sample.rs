@@ -101,20 +101,12 @@ impl Sampler {
     /// # Errors
     /// No logits, a NaN or +∞ among them, all −∞, or a history id beyond the vocabulary.
     pub fn sample(&mut self, logits: &[f32], history: &[u32]) -> Result<u32> {
-        let mut scores = logits.to_vec();
-        self.penalise(&mut scores, history)?;
-        let greatest = greatest(&scores)?;
+        let (scores, greatest) = self.scores(logits, history)?;
         if self.options.temperature == 0.0 {
             return Ok(greatest as u32);
         }
-        log_probabilities(&mut scores, greatest);
-        let mut ranked = rank(&scores);
-        top_p(&mut ranked, self.options.top_p);
-        min_p(&mut ranked, self.options.min_p);
-        if self.options.top_k > 0 {
-            ranked.truncate(self.options.top_k);
-        }
-        Ok(self.draw(&ranked))
+        let candidates = self.filtered(scores, greatest);
+        Ok(self.draw(&candidates))
     }
 
     /// The tokens that a draw may give, the most probable first, with their log-probabilities before temperature.
@@ -122,20 +114,31 @@ impl Sampler {
     /// # Errors
     /// As [`Sampler::sample`].
     pub fn candidates(&self, logits: &[f32], history: &[u32]) -> Result<Vec<(u32, f32)>> {
+        let (mut scores, greatest) = self.scores(logits, history)?;
+        if self.options.temperature == 0.0 {
+            log_probabilities(&mut scores, greatest);
+            return Ok(vec![(greatest as u32, scores[greatest])]);
+        }
+        Ok(self.filtered(scores, greatest))
+    }
+
+    /// The logits after the penalty, and the place of the greatest.
+    fn scores(&self, logits: &[f32], history: &[u32]) -> Result<(Vec<f32>, usize)> {
         let mut scores = logits.to_vec();
         self.penalise(&mut scores, history)?;
         let greatest = greatest(&scores)?;
+        Ok((scores, greatest))
+    }
+
+    fn filtered(&self, mut scores: Vec<f32>, greatest: usize) -> Vec<(u32, f32)> {
         log_probabilities(&mut scores, greatest);
-        if self.options.temperature == 0.0 {
-            return Ok(vec![(greatest as u32, scores[greatest])]);
-        }
         let mut ranked = rank(&scores);
         top_p(&mut ranked, self.options.top_p);
         min_p(&mut ranked, self.options.min_p);
         if self.options.top_k > 0 {
             ranked.truncate(self.options.top_k);
         }
-        Ok(ranked)
+        ranked
     }
 
     fn penalise(&self, scores: &mut [f32], history: &[u32]) -> Result<()> {

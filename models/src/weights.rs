@@ -114,6 +114,10 @@ impl Weights {
             ModelError::weights(&self.origin, format!("`{path}` is quantised, but the configuration does not say how"))
         })?;
         let (bits, group) = (int(format.bits as usize), int(format.group_size));
+        if in_features % group != 0 {
+            let message = format!("`{path}` has rows of {in_features}, wanted a multiple of its group size {group}");
+            return Err(ModelError::weights(&self.origin, message));
+        }
         let scales = self.take(&scales_name, &[out_features, in_features / group])?;
         let biases_name = format!("{path}.biases");
         let biases = match format.mode {

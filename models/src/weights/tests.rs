@@ -110,6 +110,19 @@ fn a_quantised_matrix_needs_a_configuration_that_says_how() {
     assert_eq!(error.to_string(), format!("weights: tiny: tensor `{Q}` has shape [32, 4], wanted [32, 8]"));
 }
 
+#[test]
+fn a_group_size_that_does_not_divide_the_rows_is_refused() {
+    let mut tensors = tiny_llama::tensors();
+    let stem = Q.strip_suffix(".weight").unwrap();
+    tensors.insert(format!("{stem}.scales"), filled(1.0, &[32, 0]));
+    let format = json!({"quantization": {"group_size": 64, "bits": 4}});
+    let error = build(&config(&format), tensors).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "weights: tiny: `model.layers.0.self_attn.q_proj` has rows of 32, wanted a multiple of its group size 64"
+    );
+}
+
 /// A folder with the tiny model in two shards and the index that names them.
 fn sharded() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
