@@ -1,7 +1,8 @@
 //! Training speed and memory of LoRA on the SmolLM2-135M shape with random weights.
 //!
-//! `cargo bench -p trainer --bench step -- --json [--tokens 512] [--steps 3] [--case sft-f32]…` prints one JSON object a
-//! case (METHOD-PRECISION: sft or orpo; f32, bf16 or 4bit): tokens per second (median of the steps after a warm-up), MLX's peak memory and the process's.
+//! `cargo bench -p trainer --bench step -- --json [--tokens 512] [--steps 3] [--case sft-f32]` prints one JSON object a
+//! case (METHOD-PRECISION: sft or orpo; f32, bf16 or 4bit; without `--case` four of them): tokens per second (median of
+//! the steps after a warm-up), MLX's peak memory and the process's so far.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,6 +33,9 @@ fn main() -> Outcome<()> {
         }
     };
     let (tokens, steps) = (number("--tokens", 512)?, number("--steps", 3)?);
+    if tokens < 8 || steps == 0 {
+        return Err("--tokens is at least 8 and --steps at least 1".into());
+    }
     let chosen: Vec<&str> = match arguments.iter().position(|argument| argument == "--case") {
         Some(at) => vec![arguments.get(at + 1).ok_or("a case is missing")?],
         None => CASES.to_vec(),
@@ -44,7 +48,7 @@ fn main() -> Outcome<()> {
         } else {
             println!(
                 "{case:10} {:>8.1} tokens/s  peak {:>5.2} GiB",
-                line["tokens_per_second"],
+                line["tokens_per_second"].as_f64().unwrap_or(0.0),
                 gib(&line["peak_memory_bytes"])
             );
         }
@@ -116,7 +120,8 @@ fn work(method: &str, tokens: usize) -> Outcome<(Method, Rows, Denominators, usi
     }
 }
 
-/// The 135M shape with random weights, in the dtype that the trainer computes in by default; `4bit` quantises every matrix in groups of 64.
+/// The 135M shape with random weights, in the dtype that the trainer computes in by default; `4bit` quantises every
+/// matrix in groups of 64.
 fn model(precision: &str) -> Outcome<Model> {
     let quantised = precision == "4bit";
     let mut raw = json!({

@@ -11,16 +11,18 @@ use models::tokenizer::Tokenizer;
 use models::weights::Compute;
 use serde_json::Value;
 
+use crate::config::Resolved;
 use crate::config::value::ComputeDtype;
 use crate::data::TextEncoder;
 use crate::data::encoder::{EncoderError, MarkedText};
 use crate::data::row::Message;
-use crate::error::{Result, TrainError};
+use crate::error::{Detail, Result, TrainError};
 
 /// A tokenizer with its chat template, as the data stage wants it.
 pub struct ModelText {
     tokenizer: Tokenizer,
     bos: Option<u32>,
+    eos: Option<u32>,
 }
 
 impl ModelText {
@@ -34,7 +36,23 @@ impl ModelText {
         // Only a tokenizer that begins plain texts with it says so.
         let begun = tokenizer.encode("a", true).map_err(failed)?;
         let bos = tokenizer.bos_id().filter(|bos| begun.first() == Some(bos));
-        Ok(Self { tokenizer, bos })
+        Ok(Self { bos, eos: tokenizer.eos_id(), tokenizer })
+    }
+
+    /// The same with another token that ends a row, `data.eos_token`.
+    ///
+    /// # Errors
+    /// A token that is not in the vocabulary.
+    pub fn ending_with(self, resolved: &Resolved) -> Result<Self> {
+        let Some(token) = &resolved.config.data.eos_token else { return Ok(self) };
+        match self.tokenizer.id_of(token) {
+            Some(id) => Ok(Self { eos: Some(id), ..self }),
+            None => {
+                let place = resolved.origins.of("data.eos_token").place();
+                let got = format!("\"{token}\"");
+                Err(TrainError::config(Detail::new(place, "data.eos_token", got, "a token of the model's vocabulary")))
+            }
+        }
     }
 
     /// The same for a model by its name in the configuration.
@@ -119,11 +137,11 @@ impl TextEncoder for ModelText {
     }
 
     fn eos(&self) -> Option<u32> {
-        self.tokenizer.eos_id()
+        self.eos
     }
 
     fn is_end(&self, id: u32) -> bool {
-        self.tokenizer.eos_ids().contains(&id)
+        self.eos == Some(id) || self.tokenizer.eos_ids().contains(&id)
     }
 
     fn has_template(&self) -> bool {

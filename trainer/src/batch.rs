@@ -1,6 +1,6 @@
 //! From host rows to the first arrays of a step.
 
-use mlx_rs_core::{Array, Result};
+use mlx_rs_core::{Array, Error, Result};
 
 /// One row on the host: its tokens, and which of them count.
 pub struct HostRow<'a> {
@@ -30,25 +30,27 @@ pub struct Rows {
 /// Pads `rows` with `pad` to the longest and lists the predictions that count.
 ///
 /// # Errors
-/// What MLX reports.
+/// More places in one array than MLX can index, or what MLX reports.
 pub fn collate(rows: &[HostRow<'_>], pad: u32) -> Result<Rows> {
     let length = rows.iter().map(|row| row.ids.len()).max().unwrap_or(0).max(2);
+    require_indexable(rows.len(), length)?;
     let mut tokens = vec![pad as i32; rows.len() * length];
     let (mut positions, mut targets, mut likelihood, mut owners) = (vec![], vec![], vec![], vec![]);
-    for (index, row) in rows.iter().enumerate() {
-        for (slot, id) in tokens[index * length..].iter_mut().zip(row.ids) {
+    for (owner, row) in rows.iter().enumerate() {
+        for (slot, id) in tokens[owner * length..].iter_mut().zip(row.ids) {
             *slot = *id as i32;
         }
         for target in 1..row.ids.len() {
             if row.likelihood[target] == 0.0 && !row.response[target] {
                 continue;
             }
-            positions.push((index * (length - 1) + target - 1) as i32);
+            positions.push((owner * (length - 1) + target - 1) as i32);
             targets.push(row.ids[target] as i32);
             likelihood.push(row.likelihood[target]);
-            owners.push((index, row.response[target]));
+            owners.push((owner, row.response[target]));
         }
     }
+    require_indexable(rows.len(), targets.len())?;
     let count = targets.len() as i32;
     let all = positions.len() == rows.len() * (length - 1);
     Ok(Rows {
@@ -58,6 +60,17 @@ pub fn collate(rows: &[HostRow<'_>], pad: u32) -> Result<Rows> {
         likelihood: Array::from_slice(&likelihood, &[count])?,
         response_mean: Array::from_slice(&response_means(rows, &owners), &[rows.len() as i32, count])?,
     })
+}
+
+/// MLX indexes with i32: a larger batch would wrap around to wrong rows.
+fn require_indexable(rows: usize, width: usize) -> Result<()> {
+    match rows.checked_mul(width) {
+        Some(places) if i32::try_from(places).is_ok() => Ok(()),
+        _ => Err(Error::argument(
+            "collate",
+            format!("{rows} rows of {width} in one batch, wanted at most {} places", i32::MAX),
+        )),
+    }
 }
 
 fn response_means(rows: &[HostRow<'_>], owners: &[(usize, bool)]) -> Vec<f32> {

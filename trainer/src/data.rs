@@ -1,4 +1,4 @@
-//! Rows → token ids with a loss mask → ordered, padded batches. Host vectors only: nothing here knows a model.
+//! Rows → token ids with a loss mask → ordered batches. Host vectors only: nothing here knows a model.
 
 pub mod dataset;
 pub mod encode;
@@ -6,7 +6,6 @@ pub mod encoder;
 pub mod inspect;
 pub mod jsonl;
 pub mod order;
-pub mod padding;
 pub mod preference;
 pub mod report;
 pub mod row;

@@ -1,5 +1,6 @@
 //! Ctrl-C (and SIGTERM): the first asks the run to finish its step and save, the second ends the program at once.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,7 +27,9 @@ impl Interrupt {
             if shared.request() {
                 std::process::exit(i32::from(EXIT_INTERRUPTED));
             }
-            eprintln!("\ninterrupted: finishing the step and saving; once more to stop at once");
+            // A closed standard error must not end this thread, or a second Ctrl-C would do nothing.
+            let _ =
+                writeln!(std::io::stderr(), "\ninterrupted: finishing the step and saving; once more to stop at once");
         })
         .map_err(|error| {
             let got = format!("a refusal ({error})");

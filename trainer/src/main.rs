@@ -37,7 +37,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Check(args) => command::check::run(&args.load()?, out),
         Command::Inspect(args) => {
             let resolved = args.config.load()?;
-            let text = ModelText::find(resolved.config.model.path.as_str())?;
+            let text = ModelText::find(resolved.config.model.path.as_str())?.ending_with(&resolved)?;
             let marks = if std::io::stdout().is_terminal() { Marks::Colour } else { Marks::Brackets };
             command::inspect::run(&resolved, &text, args.samples, marks, out)
         }

@@ -39,7 +39,7 @@ impl Plan {
     /// Numbers of the batches of `step`, which counts from 1.
     pub fn batches_of(&self, step: u64) -> Range<u64> {
         let start = step.saturating_sub(1) * self.accumulation;
-        start..(start + self.accumulation).min(self.batches)
+        start..start.saturating_add(self.accumulation).min(self.batches)
     }
 
     /// The adapter's options.
@@ -106,5 +106,12 @@ mod tests {
     fn iters_count_optimizer_steps() {
         let plan = Plan::new(&config(None, 5, 1, 3), 10);
         assert_eq!((plan.steps, plan.batches_of(5)), (5, 12..15));
+    }
+
+    #[test]
+    fn the_greatest_numbers_do_not_overflow() {
+        let half = 1 << 63;
+        let plan = Plan::new(&config(None, 2, 1, half), 10);
+        assert_eq!((plan.steps, plan.batches_of(2)), (2, half..u64::MAX));
     }
 }

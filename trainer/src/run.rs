@@ -38,7 +38,7 @@ pub fn run(resolved: &Resolved, interrupt: &Interrupt, reporter: impl FnOnce(u64
     let folder = RunFolder::open(&config.output.dir, folder_use(config))?;
     let source = ModelSource::resolve(config.model.path.as_str(), Path::new(""))
         .map_err(|error| model_error("find the model", error))?;
-    let text = ModelText::load(&source)?;
+    let text = ModelText::load(&source)?.ending_with(resolved)?;
     let data = Dataset::load(config, &text)?;
     let model = base::load_model(&source, config.train.compute_dtype)?;
     fit::check(resolved, &model, &data)?;
@@ -225,7 +225,9 @@ impl<'a> Session<'a> {
     }
 
     fn collator<'e>(&self, examples: &'e Examples) -> Collator<'e> {
-        let pad = self.text.tokenizer().eos_id().unwrap_or(0);
+        // Padding is looked up like any token, so its id must be one that the model has.
+        let known = |id: &u32| (*id as usize) < self.model.config().vocab_size;
+        let pad = self.text.tokenizer().eos_id().filter(known).unwrap_or(0);
         Collator { examples, method: self.plan.method, pad }
     }
 

@@ -48,3 +48,15 @@ fn what_was_cut_and_dropped_is_counted() {
         ]
     );
 }
+
+#[test]
+fn the_token_that_ends_a_row_can_be_named() {
+    let shop = Workshop::new();
+    shop.write("train.jsonl", r#"{"text": "short"}"#);
+    let shown = |args: &[&str]| shop.run(&[&["inspect", "run.toml"], args].concat()).succeeded().stdout;
+    assert!(shown(&[]).ends_with("s⟦hort<|im_end|>⟧\n"), "{}", shown(&[]));
+    let named = shown(&["--set", "data.eos_token=</s>"]);
+    assert!(named.ends_with("s⟦hort</s>⟧\n"), "{named}");
+    let message = "error: --set: data.eos_token: found \"<end>\", wanted a token of the model's vocabulary";
+    shop.run(&["inspect", "run.toml", "--set", "data.eos_token=<end>"]).failed(2, message);
+}

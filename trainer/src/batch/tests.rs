@@ -69,3 +69,11 @@ fn weights_between_zero_and_one_are_kept() {
     let rows = collate(&[row(&[1, 2, 3], &[0.0, 0.25, 1.0], &[false; 3])], 0).unwrap();
     assert_eq!(floats(&rows.likelihood), [0.25, 1.0]);
 }
+
+#[test]
+fn a_batch_beyond_the_index_of_mlx_is_refused() {
+    assert!(require_indexable(1, i32::MAX as usize).is_ok());
+    let error = require_indexable(1 << 20, 1 << 11).unwrap_err();
+    assert_eq!(error.message, "1048576 rows of 2048 in one batch, wanted at most 2147483647 places");
+    assert!(require_indexable(usize::MAX, 2).is_err());
+}

@@ -187,6 +187,8 @@ tables! {
         order: Order = Order::Shuffle;
         /// End every row with the model's end token, unless the chat template has ended it already.
         append_eos | "eos": bool = true;
+        /// Token that ends a row, where the model's own is not the right one. It must be in the vocabulary.
+        eos_token: Option<String> = None, "\"<|im_end|>\"";
         /// Whether plain `prompt`, `completion`, `chosen` and `rejected` strings go through the chat template as a
         /// user's and an assistant's turn; `never` joins them as they are.
         chat_template: ChatTemplateUse = ChatTemplateUse::Auto;

@@ -87,13 +87,13 @@ pub fn log_odds_ratio(chosen: &Array, rejected: &Array) -> Result<Array> {
 }
 
 /// `log(1 − e^x)` for `x < 0`. Each branch is fed a value inside its own range, so the branch that `where` drops cannot
-/// put a NaN into the gradient. At `x = 0` (probability one in f32) the odds are infinite; the largest `x` below 0 is
-/// used there, which keeps loss and gradient finite.
+/// put a NaN into the gradient. At `x = 0` (probability one in f32) the odds are infinite: above −2⁻²⁴, the last step of
+/// f32 below one, the value at −2⁻²⁴ is used, which keeps loss and gradient finite.
 ///
 /// # Errors
 /// What MLX reports.
 pub fn log1mexp(x: &Array) -> Result<Array> {
-    let below_zero = Array::scalar(-f32::EPSILON / 2.0)?.astype(Dtype::Float32)?;
+    let below_zero = Array::scalar(-f32::EPSILON / 2.0)?;
     let split = Array::scalar(-std::f32::consts::LN_2)?;
     let x = ops::minimum(x, &below_zero)?;
     let near = ops::greater(&x, &split)?;
