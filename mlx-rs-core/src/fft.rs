@@ -53,7 +53,7 @@ fn plan(op: &'static str, a: &Array, sizes: Option<&[i32]>, axes: Option<&[i32]>
     };
     let mut own = axes.iter().map(|&axis| a.dim(axis)).collect::<Result<Vec<i32>>>().map_err(|e| Error { op, ..e })?;
     if let (true, Some(last)) = (half, own.last_mut()) {
-        *last = (*last - 1) * 2;
+        *last = (*last - 1).saturating_mul(2);
     }
     let sizes = sizes.map_or(own, <[i32]>::to_vec);
     same_length(op, "sizes and axes", sizes.len(), axes.len())?;

@@ -69,7 +69,7 @@ pub fn version() -> Result<String> {
     ffi::string_out("version", |out| unsafe { mlx_sys::mlx_version(out) })
 }
 
-/// Which BLAS multiplies f32 matrices on the CPU in this program, and its calls so far tell whether it is in force.
+/// Which BLAS multiplies f32 matrices on the CPU in this program.
 pub fn blas_in_force() -> String {
     match runtime::BLAS {
         "builtin" => mlx_cpu_kernels::blas_name().to_owned(),

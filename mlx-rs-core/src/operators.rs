@@ -55,7 +55,7 @@ impl IntoOperand for f64 {
             Dtype::Complex64 => Dtype::Complex64,
             _ => Dtype::Float32,
         };
-        // Rounding once, from f64, is what Python's weak scalars do.
+        // By way of f32, as Python's weak scalars go.
         if dtype == Dtype::Float64 { Array::scalar(self) } else { Array::scalar(self as f32)?.astype(dtype) }
     }
 }

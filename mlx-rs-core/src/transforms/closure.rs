@@ -166,6 +166,7 @@ unsafe extern "C" fn call_scoped(
     guard(|| {
         // SAFETY: made by `Home::payload` in `with_scoped` and alive while the closure is.
         let home = unsafe { &*payload.cast::<Home<Rc<Scoped>>>() };
+        home.require_own_thread()?;
         let function =
             home.value.get().ok_or_else(|| Error::closure("closure", "a scoped function was run after its call"))?;
         let inputs = ffi::read_vector("closure", inputs)?;
@@ -222,7 +223,7 @@ impl<T: 'static> Home<T> {
         if self.thread == std::thread::current().id() {
             return Ok(());
         }
-        Err(Error::closure("closure", "a retained function was run on another thread than the one that made it"))
+        Err(Error::closure("closure", "a function was run on another thread than the one that made it"))
     }
 }
 
