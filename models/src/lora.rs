@@ -52,7 +52,8 @@ impl Adapter {
     /// A fresh adapter for `model`: A drawn as mlx-lm draws it from `seed` (bit for bit for Llama), B zero.
     ///
     /// # Errors
-    /// No linear matches, a target name that matches none, more layers than the model has, a rank below 1.
+    /// No linear matches, a target name that matches none, more layers than the model has, a rank below 1 or above both
+    /// sizes of a linear.
     pub fn new(model: &Model, spec: &LoraSpec, seed: u64) -> Result<Self> {
         let mut chosen = choose(model, spec)?;
         let mut chain = KeyChain::new(seed)?;
@@ -236,6 +237,14 @@ fn choose(model: &Model, spec: &LoraSpec) -> Result<Vec<Chosen>> {
         let layer = layer_index(&path);
         if matched && layer >= total - adapted {
             let (in_features, out_features) = (linear.weight.in_features(), linear.weight.out_features());
+            // No update has a higher rank, and sizes beyond memory would end the process inside MLX.
+            if spec.rank > in_features.max(out_features) {
+                let limit = format!("[{in_features}, {out_features}], the sizes of `{path}`");
+                return Err(ModelError::adapter(format!(
+                    "rank is {}, wanted at most the greater of {limit}",
+                    spec.rank
+                )));
+            }
             let target = Target { path, in_features, out_features, rank: spec.rank, scale: spec.scale };
             chosen.push(Chosen { layer, target });
         }

@@ -10,11 +10,13 @@ use crate::error::{Detail, Result, TrainError};
 /// Checks the adapter's settings and the rows' ids against the model.
 ///
 /// # Errors
-/// More adapted layers than there are, a target that names no linear, a token id that the model does not have.
+/// More adapted layers than there are, a target that names no linear, a rank above both sizes of one, a token id that the
+/// model does not have.
 pub fn check(resolved: &Resolved, model: &Model, data: &Dataset) -> Result<()> {
     check_layers(resolved, model.num_layers())?;
     let paths: Vec<String> = model.linears().into_iter().map(|(path, _)| path).collect();
     check_targets(resolved, &paths)?;
+    check_rank(resolved, model)?;
     let vocabulary = model.config().vocab_size;
     [Some(&data.train), data.valid.as_ref()].into_iter().flatten().try_for_each(|rows| check_ids(rows, vocabulary))
 }
@@ -41,6 +43,21 @@ fn check_targets(resolved: &Resolved, paths: &[String]) -> Result<()> {
     }
     let wanted = format!("linears of the model: {}", names.join(", "));
     Err(complaint(resolved, "lora.targets", format!("\"{unknown}\""), wanted))
+}
+
+/// A higher rank than a linear's sizes adds nothing, and one beyond memory would end the process inside MLX.
+fn check_rank(resolved: &Resolved, model: &Model) -> Result<()> {
+    let lora = &resolved.config.lora;
+    let linears = model.linears().into_iter();
+    let targets = linears.filter(|(path, _)| lora.targets.iter().any(|target| is_target(path, target)));
+    let limits = targets.map(|(path, linear)| (linear.weight.in_features().max(linear.weight.out_features()), path));
+    match limits.min() {
+        Some((limit, path)) if i32::try_from(lora.rank).map_or(true, |rank| rank > limit) => {
+            let wanted = format!("at most {limit}, the greater size of `{path}`");
+            Err(complaint(resolved, "lora.rank", lora.rank.to_string(), wanted))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn complaint(resolved: &Resolved, key: &str, got: String, wanted: String) -> TrainError {

@@ -124,6 +124,15 @@ fn more_layers_than_the_model_has_are_refused() {
 }
 
 #[test]
+fn a_rank_beyond_the_linears_is_refused() {
+    Workshop::new().train(&["--set", "lora.rank=3000000000"]).failed(
+        2,
+        "error: --set: lora.rank: found 3000000000, wanted at most 64, \
+         the greater size of `model.layers.0.self_attn.k_proj`",
+    );
+}
+
+#[test]
 fn an_unknown_target_is_refused_with_those_there_are() {
     Workshop::new().train(&["--set", "lora.targets=q_proj,qkv_proj"]).failed(
         2,

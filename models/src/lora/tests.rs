@@ -39,6 +39,10 @@ fn a_target_that_matches_nothing_is_refused_with_the_names_there_are() {
 fn ranks_and_layer_counts_that_cannot_be_are_refused() {
     let wrong = |rank, num_layers| refusal(&LoraSpec { rank, num_layers, ..spec(&["q_proj"]) });
     assert_eq!(wrong(0, -1), "adapter: rank is 0, wanted at least 1");
+    assert_eq!(
+        wrong(33, -1),
+        "adapter: rank is 33, wanted at most the greater of [32, 32], the sizes of `model.layers.0.self_attn.q_proj`"
+    );
     assert_eq!(wrong(4, 3), "adapter: num_layers is 3, but the model has 2 layers (-1 adapts all)");
     assert_eq!(wrong(4, 0), "adapter: num_layers is 0, but the model has 2 layers (-1 adapts all)");
 }

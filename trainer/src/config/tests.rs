@@ -130,6 +130,10 @@ fn a_value_of_the_wrong_type_names_what_was_wanted() {
 #[test]
 fn a_value_out_of_range_names_its_line() {
     assert_eq!(complaint("[lora]\nrank = 0\n"), "recipes/x.toml:6:8: lora.rank: found 0, wanted at least 1");
+    assert_eq!(
+        complaint("[train]\ngrad_accumulation_steps = 9000000000000000000\n"),
+        "recipes/x.toml:6:27: train.grad_accumulation_steps: found 9000000000000000000, wanted from 1 to 1000000"
+    );
     let mut sources = with_base("");
     sources.sets = vec!["lora.num_layers=0".to_owned()];
     let wanted = "--set: lora.num_layers: found 0, wanted at least 1, or -1 for all layers";

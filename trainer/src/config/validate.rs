@@ -12,6 +12,9 @@ const EXCLUSIVE: [(&str, &str); 4] = [
     ("data.train_on", "data.mask_prompt"),
 ];
 
+/// The batches of a step are listed before it is taken, so their number must have an end.
+const MAX_ACCUMULATION: u64 = 1_000_000;
+
 /// Checks `resolved`, settles pairs of keys of which a higher layer set one, and folds `mask_prompt` into `train_on`.
 pub(super) fn check(resolved: &mut Resolved) -> Result<()> {
     for (first, second) in EXCLUSIVE {
@@ -87,7 +90,11 @@ fn check_ranges(resolved: &Resolved) -> Result<()> {
         ("train.iters", c.train.iters >= 1, "at least 1"),
         ("train.epochs", c.train.epochs.is_none_or(positive), "above 0"),
         ("train.batch_size", c.train.batch_size >= 1, "at least 1"),
-        ("train.grad_accumulation_steps", c.train.grad_accumulation_steps >= 1, "at least 1"),
+        (
+            "train.grad_accumulation_steps",
+            (1..=MAX_ACCUMULATION).contains(&c.train.grad_accumulation_steps),
+            "from 1 to 1000000",
+        ),
         ("train.max_grad_norm", c.train.max_grad_norm >= 0.0, "at least 0"),
         ("train.max_nonfinite_steps", c.train.max_nonfinite_steps >= 1, "at least 1"),
         ("report.every", c.report.every >= 1, "at least 1"),
