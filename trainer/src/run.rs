@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use mlx_rs_core::{Array, memory};
+use mlx_rs_core::memory;
 use models::Model;
 use models::lora::{Adapter, LoraSpec};
 use models::source::ModelSource;
@@ -73,7 +73,7 @@ pub fn run(resolved: &Resolved, interrupt: &Interrupt, reporter: impl FnOnce(u64
         data: &data,
         interrupt,
         window: Window::new(),
-        proven: state.parameters.clone(),
+        proven: state.clone(),
         state,
         progress,
     };
@@ -94,8 +94,8 @@ struct Session<'a> {
     interrupt: &'a Interrupt,
     first_valid: Option<ValidRecord>,
     window: Window,
-    /// The newest parameters that gave a finite loss: an update is known to be good one step later.
-    proven: Vec<Array>,
+    /// The newest state whose parameters gave a finite loss: an update is known to be good one step later.
+    proven: TrainState,
     state: TrainState,
     progress: Progress,
 }
@@ -137,7 +137,8 @@ impl<'a> Session<'a> {
                 self.report(rate, report.grad_norm, batches.epochs_after(plan.batches_of(step).end))?;
             }
             if let Some(error) = stop {
-                self.state.parameters.clone_from(&self.proven);
+                self.state.clone_from(&self.proven);
+                self.progress.applied_steps = self.state.optimizer.step();
                 self.save()?;
                 return Err(error);
             }
@@ -166,7 +167,7 @@ impl<'a> Session<'a> {
             method: self.plan.method,
             max_grad_norm: self.config.train.max_grad_norm as f32,
         };
-        let before = self.state.parameters.clone();
+        let before = self.state.clone();
         let arrays = rows.iter().map(|batch| collator.rows(batch));
         let report = take_step(&context, &mut self.state, arrays, collator.denominators(rows), rate)
             .map_err(mlx_error("take a training step"))?;

@@ -140,3 +140,12 @@ fn an_unknown_target_is_refused_with_those_there_are() {
          q_proj, k_proj, v_proj, o_proj, gate_proj, down_proj, up_proj",
     );
 }
+
+#[test]
+fn a_number_that_f32_cannot_hold_is_refused() {
+    let wanted = |key: &str, got: &str| format!("error: --set: {key}: found {got}, wanted above 0, within f32");
+    let huge = format!("1{}.0", "0".repeat(300));
+    refused(CONFIG, &["--set", "lora.scale=1e300"], &wanted("lora.scale", &huge));
+    let tiny = format!("0.{}1", "0".repeat(49));
+    refused(CONFIG, &["--set", "optimizer.eps=1e-50"], &wanted("optimizer.eps", &tiny));
+}

@@ -71,20 +71,21 @@ fn check_required(resolved: &Resolved) -> Result<()> {
 
 fn check_ranges(resolved: &Resolved) -> Result<()> {
     let c = &resolved.config;
-    let positive = |v: f64| v > 0.0;
+    // Values reach MLX in f32, where a tiny one is 0 and a huge one infinite.
+    let positive = |v: f64| v as f32 > 0.0 && (v as f32).is_finite();
     let share = |v: f64| (0.0..1.0).contains(&v);
     let rules: [(&str, bool, &str); 20] = [
         ("data.max_seq_length", c.data.max_seq_length >= 2, "at least 2"),
         ("data.valid_fraction", share(c.data.valid_fraction), "at least 0 and below 1"),
-        ("method.lambda", c.method.lambda >= 0.0, "at least 0"),
+        ("method.lambda", c.method.lambda == 0.0 || positive(c.method.lambda), "at least 0, within f32"),
         ("lora.rank", c.lora.rank >= 1, "at least 1"),
-        ("lora.scale", positive(c.lora.scale), "above 0"),
-        ("lora.alpha", c.lora.alpha.is_none_or(positive), "above 0"),
+        ("lora.scale", positive(c.lora.scale), "above 0, within f32"),
+        ("lora.alpha", c.lora.alpha.is_none_or(positive), "above 0, within f32"),
         ("lora.num_layers", c.lora.num_layers == -1 || c.lora.num_layers >= 1, "at least 1, or -1 for all layers"),
         ("lora.targets", !c.lora.targets.is_empty(), "at least one name"),
-        ("optimizer.learning_rate", positive(c.optimizer.learning_rate), "above 0"),
+        ("optimizer.learning_rate", c.optimizer.learning_rate > 0.0, "above 0"),
         ("optimizer.betas", share(c.optimizer.betas.0) && share(c.optimizer.betas.1), "each at least 0 and below 1"),
-        ("optimizer.eps", positive(c.optimizer.eps), "above 0"),
+        ("optimizer.eps", positive(c.optimizer.eps), "above 0, within f32"),
         ("optimizer.weight_decay", c.optimizer.weight_decay >= 0.0, "at least 0"),
         ("schedule.min_lr_ratio", (0.0..=1.0).contains(&c.schedule.min_lr_ratio), "from 0 to 1"),
         ("train.iters", c.train.iters >= 1, "at least 1"),
