@@ -145,7 +145,7 @@ impl<'a> Session<'a> {
             if due(step, config.eval.every) || (last && config.eval.every > 0) {
                 last_valid = self.validate_when(true)?;
             }
-            if asked && !last {
+            if asked {
                 self.save()?;
                 self.reporter.finish();
                 return Err(TrainError::Interrupted { step, folder: config.output.dir.clone() });
