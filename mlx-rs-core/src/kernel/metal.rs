@@ -3,6 +3,7 @@
 use mlx_sys as sys;
 
 use super::call::{Launch, TemplateArg};
+use super::config::launch_config;
 use super::{KernelCall, KernelSource, gpu_stream, require_backend};
 use crate::array::Array;
 use crate::error::{self, Result};
@@ -73,60 +74,16 @@ impl Drop for MetalKernel {
     }
 }
 
-/// Owner of mlx-c's settings of one run.
-pub(super) struct Config(sys::mlx_fast_metal_kernel_config);
-
-impl Config {
-    pub(super) fn new(launch: &Launch<'_>) -> Result<Self> {
-        error::install_handler();
-        error::clear_message();
-        // SAFETY: creates empty settings.
-        let config = Self(unsafe { sys::mlx_fast_metal_kernel_config_new() });
-        if config.0.ctx.is_null() {
-            return Err(error::take_message(OP));
-        }
-        for (shape, dtype) in &launch.outputs {
-            // SAFETY: C copies the shape.
-            ffi::check(OP, || unsafe {
-                sys::mlx_fast_metal_kernel_config_add_output_arg(config.0, shape.as_ptr(), shape.len(), dtype.raw())
-            })?;
-        }
-        let ([x, y, z], [tx, ty, tz]) = (launch.grid, launch.thread_group);
-        // SAFETY: the settings are live; plain numbers.
-        ffi::check(OP, || unsafe { sys::mlx_fast_metal_kernel_config_set_grid(config.0, x, y, z) })?;
-        // SAFETY: the settings are live; plain numbers.
-        ffi::check(OP, || unsafe { sys::mlx_fast_metal_kernel_config_set_thread_group(config.0, tx, ty, tz) })?;
-        if let Some(value) = launch.init_value {
-            // SAFETY: the settings are live; a plain number.
-            ffi::check(OP, || unsafe { sys::mlx_fast_metal_kernel_config_set_init_value(config.0, value) })?;
-        }
-        // SAFETY: the settings are live; a plain bool.
-        ffi::check(OP, || unsafe { sys::mlx_fast_metal_kernel_config_set_verbose(config.0, launch.verbose) })?;
-        launch.template.iter().try_for_each(|(name, value)| config.add_template(name, *value))?;
-        Ok(config)
-    }
-
-    fn add_template(&self, name: &str, value: TemplateArg) -> Result<()> {
-        let name = ffi::c_string(OP, name)?;
-        let name = name.as_ptr();
-        // SAFETY: the settings are live, and C copies the name.
-        ffi::check(OP, || unsafe {
-            match value {
-                TemplateArg::Int(value) => sys::mlx_fast_metal_kernel_config_add_template_arg_int(self.0, name, value),
-                TemplateArg::Bool(value) => {
-                    sys::mlx_fast_metal_kernel_config_add_template_arg_bool(self.0, name, value)
-                }
-                TemplateArg::Dtype(value) => {
-                    sys::mlx_fast_metal_kernel_config_add_template_arg_dtype(self.0, name, value.raw())
-                }
-            }
-        })
-    }
-}
-
-impl Drop for Config {
-    fn drop(&mut self) {
-        // SAFETY: this value owns the settings; MLX copied what a run needs.
-        unsafe { sys::mlx_fast_metal_kernel_config_free(self.0) };
-    }
-}
+launch_config!(
+    mlx_fast_metal_kernel_config,
+    mlx_fast_metal_kernel_config_new,
+    mlx_fast_metal_kernel_config_free,
+    mlx_fast_metal_kernel_config_add_output_arg,
+    mlx_fast_metal_kernel_config_set_grid,
+    mlx_fast_metal_kernel_config_set_thread_group,
+    mlx_fast_metal_kernel_config_set_init_value,
+    mlx_fast_metal_kernel_config_set_verbose,
+    mlx_fast_metal_kernel_config_add_template_arg_int,
+    mlx_fast_metal_kernel_config_add_template_arg_bool,
+    mlx_fast_metal_kernel_config_add_template_arg_dtype,
+);

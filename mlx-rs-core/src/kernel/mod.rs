@@ -27,6 +27,7 @@
 //! ```
 
 mod call;
+mod config;
 mod cuda;
 mod metal;
 

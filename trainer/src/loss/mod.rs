@@ -69,7 +69,7 @@ impl Method {
                 let halves = ops::split(&logprobs::response_means(logp, rows)?, 2, 0)?;
                 let (chosen, rejected) = (&halves[0], &halves[1]); // [B] each
                 let nll_sum = match scope {
-                    SftScope::Full => ops::negative(&ops::sum(&ops::multiply(logp, &rows.likelihood)?, None, false)?)?,
+                    SftScope::Full => sft::negative_log_likelihood(logp, &rows.likelihood)?,
                     SftScope::Response => ops::negative(&ops::sum(chosen, None, false)?)?,
                 };
                 let terms = orpo::loss(chosen, rejected, &nll_sum, lambda, denominators)?;

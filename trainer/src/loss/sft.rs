@@ -11,6 +11,13 @@ use super::Denominators;
 /// # Errors
 /// What MLX reports.
 pub fn loss(logp: &Array, weights: &Array, denominators: Denominators) -> Result<Array> {
-    let total = ops::negative(&ops::sum(&ops::multiply(logp, weights)?, None, false)?)?;
-    &total / denominators.tokens
+    &negative_log_likelihood(logp, weights)? / denominators.tokens
+}
+
+/// `−Σ w·log p`, scalar, undivided: the sum that ORPO's likelihood term takes too.
+///
+/// # Errors
+/// What MLX reports.
+pub fn negative_log_likelihood(logp: &Array, weights: &Array) -> Result<Array> {
+    ops::negative(&ops::sum(&ops::multiply(logp, weights)?, None, false)?)
 }
